@@ -1,0 +1,5 @@
+"""So that ``python -m autonovel`` works."""
+
+from autonovel.cli import main
+
+main()

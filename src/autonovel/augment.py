@@ -1,0 +1,121 @@
+"""Random views of a batch of images, on their device, every image with draws of its own.
+
+Each transform takes float images in [0, 1] (n×c×h×w) and an n×k block of uniform numbers, and is a pure
+function of both; ``Augmentation`` strings them together and hands each its share of the draws.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from autonovel import draws
+
+Transform = Callable[[Tensor, Tensor], Tensor]
+
+
+def _integers(u: Tensor, low: int, high: int) -> Tensor:
+    """Return integers in [low, high] for uniform numbers ``u`` in [0, 1)."""
+    return low + (u * (high - low + 1)).floor().long()
+
+
+def _windows(padded: Tensor, top: Tensor, left: Tensor, h: int, w: int) -> Tensor:
+    """Return the h×w window of every padded image that starts at its own (top, left)."""
+    n, c = padded.shape[:2]
+    rows = top[:, None] + torch.arange(h, device=padded.device)
+    columns = left[:, None] + torch.arange(w, device=padded.device)
+    image = torch.arange(n, device=padded.device)[:, None, None, None]
+    channel = torch.arange(c, device=padded.device)[None, :, None, None]
+    return padded[image, channel, rows[:, None, :, None], columns[:, None, None, :]]
+
+
+def crop(x: Tensor, u: Tensor, pad: int) -> Tensor:
+    """Return random crops of the images padded by ``pad`` black pixels."""
+    h, w = x.shape[2:]
+    return _windows(F.pad(x, (pad,) * 4), _integers(u[:, 0], 0, 2 * pad), _integers(u[:, 1], 0, 2 * pad), h, w)
+
+
+def reflect_shift(x: Tensor, u: Tensor, pad: int) -> Tensor:
+    """Return the images shifted by up to ``pad`` pixels, mirrored at the border without its edge pixel."""
+    h, w = x.shape[2:]
+    padded = F.pad(x, (pad,) * 4, mode="reflect")
+    return _windows(padded, _integers(u[:, 0], 0, 2 * pad), _integers(u[:, 1], 0, 2 * pad), h, w)
+
+
+def flip(x: Tensor, u: Tensor) -> Tensor:
+    """Return the images, each mirrored left to right with probability 1/2."""
+    return torch.where((u[:, 0] < 0.5)[:, None, None, None], x.flip(3), x)
+
+
+def rotate90(x: Tensor, turns: Tensor) -> Tensor:
+    """Return every (square) image turned anticlockwise by its own number of quarter turns."""
+    turned = torch.stack([torch.rot90(x, t, (2, 3)) for t in range(4)])
+    return turned[turns, torch.arange(len(x), device=x.device)]
+
+
+def four_rotations(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return all four rotations of every image (image by image: 0°, 90°, 180°, 270°) and their labels."""
+    turned = torch.stack([torch.rot90(x, t, (2, 3)) for t in range(4)], dim=1).flatten(0, 1)
+    return turned, torch.arange(4, device=x.device).repeat(len(x))
+
+
+def affine(x: Tensor, u: Tensor, rotate: float, shear: float, scale: float, shift: float) -> Tensor:
+    """Return the images under random affine maps, black outside.
+
+    Args:
+        x: images.
+        u: n×5 uniform numbers.
+        rotate: largest angle in radians.
+        shear: largest shear in radians.
+        scale: largest relative change of size.
+        shift: largest shift in pixels.
+    """
+    h, w = x.shape[2:]
+    r = 2 * u - 1
+    angle, skew, size = rotate * r[:, 0], torch.tan(shear * r[:, 1]), 1 + scale * r[:, 2]
+    cos, sin = torch.cos(angle) / size, torch.sin(angle) / size
+    dx, dy = shift * r[:, 3] * 2 / w, shift * r[:, 4] * 2 / h
+    theta = torch.stack([cos, skew * cos - sin, dx, sin, skew * sin + cos, dy], dim=1).view(-1, 2, 3)
+    grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What a random view of an image is: the transforms that are switched on, in this order."""
+
+    crop: int = 0
+    reflect_shift: int = 0
+    flip: bool = False
+    rotate: float = 0.0
+    shear: float = 0.0
+    scale: float = 0.0
+    shift: float = 0.0
+
+    def transforms(self) -> list[tuple[Transform, int]]:
+        """Return the transforms with the number of draws each needs."""
+        steps: list[tuple[Transform, int]] = []
+        if self.rotate or self.shear or self.scale or self.shift:
+            steps.append((lambda x, u: affine(x, u, self.rotate, self.shear, self.scale, self.shift), 5))
+        if self.crop:
+            steps.append((lambda x, u: crop(x, u, self.crop), 2))
+        if self.reflect_shift:
+            steps.append((lambda x, u: reflect_shift(x, u, self.reflect_shift), 2))
+        if self.flip:
+            steps.append((flip, 1))
+        return steps
+
+    def view(self, images: Tensor, index: Tensor, key: int, step: Tensor, view: int) -> Tensor:
+        """Return one random view, in [0, 1], of uint8 ``images``.
+
+        The draws depend on (key, step, image number, view) alone.
+        """
+        x = images.float() / 255
+        steps = self.transforms()
+        u = draws.uniform(key, step, index, view, sum(count for _, count in steps))
+        for transform, count in steps:
+            x = transform(x, u[:, :count])
+            u = u[:, count:]
+        return x

@@ -1,0 +1,156 @@
+"""The command line: parse, call one function, print what was written.
+
+Nothing heavy is imported until a command needs it, so that ``--help`` answers at once.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autonovel import __version__
+from autonovel.errors import AutonovelError
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input; 3 the run failed its own guards "
+    "(collapsed, or no longer finite); 4 the run folder is missing, locked or damaged; 130 interrupted."
+)
+
+app = typer.Typer(
+    name="autonovel",
+    help="Discover new visual categories among unlabelled images, guided by known ones.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: runs/RECIPE-seedN.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="STAGE.KEY=VALUE", help="Override a setting; repeatable.")
+]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, mps or auto.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")]
+KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Train on after a collapse.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+@contextlib.contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Turn our own errors into one line on standard error and their exit code."""
+    try:
+        yield
+    except AutonovelError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)
+        raise typer.Exit(130) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"autonovel {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    out: Out = None,
+    seed: Seed = 0,
+    sets: Sets = None,
+    device: Device = "cpu",
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    keep_going: KeepGoing = False,
+) -> None:
+    """Show the whole method on 5,000 digits: 0-4 known, 5-9 to be discovered. Two minutes, no GPU, no data."""
+    with _plain_errors():
+        from autonovel.commands import run_recipe
+
+        run_recipe("demo", out, seed, sets or [], device, resume, overwrite, keep_going)
+
+
+@app.command()
+def run(
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe, or path to a TOML file.")],
+    out: Out = None,
+    seed: Seed = 0,
+    sets: Sets = None,
+    device: Device = "auto",
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    keep_going: KeepGoing = False,
+) -> None:
+    """Run RECIPE on its source of images."""
+    with _plain_errors():
+        from autonovel.commands import run_recipe
+
+        run_recipe(recipe, out, seed, sets or [], device, resume, overwrite, keep_going)
+
+
+@app.command()
+def evaluate(run: Annotated[Path, typer.Argument(help="Folder of a finished run.")], as_json: AsJson = False) -> None:
+    """Score the finished run in RUN again, under every protocol."""
+    with _plain_errors():
+        from autonovel.commands import evaluate_run
+
+        evaluate_run(run, as_json)
+
+
+@app.command()
+def show(
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe, or path to a TOML file.")],
+    sets: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting of RECIPE with its meaning and its source."""
+    with _plain_errors():
+        from autonovel.commands import show_recipe
+
+        show_recipe(recipe, sets or [], as_json)
+
+
+@app.command()
+def doctor() -> None:
+    """Show versions and devices, and test the objectives against naive loops."""
+    with _plain_errors():
+        from autonovel.doctor import examine
+
+        if not examine():
+            raise typer.Exit(1)
+
+
+@app.command("train-system", hidden=True)
+def train_system(run: Path, name: str, keep_going: KeepGoing = False) -> None:
+    """Train one system of a comparison for the process that started this one."""
+    from autonovel.companion import EventDisplay, die_with_parent
+
+    die_with_parent()
+    display = EventDisplay()
+    try:
+        from autonovel.commands import train_side_system
+
+        train_side_system(run, name, display, keep_going)
+    except AutonovelError as error:
+        display.error(str(error), error.exit_code)
+        sys.exit(error.exit_code)

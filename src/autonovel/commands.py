@@ -1,0 +1,151 @@
+"""What the commands do once the command line is parsed."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from autonovel import recipe
+from autonovel.errors import RunFolderError
+from autonovel.settings import Recipe
+from autonovel.terminal import TerminalDisplay
+from autonovel.training.display import Display
+
+LABELS = {
+    "kmeans-pixels": "k-means on raw pixels",
+    "kmeans": "k-means on stage-2 features",
+    "rankstats": "ranking statistics",
+    "rankstats-incremental": "ranking statistics, incremental",
+}
+
+
+def run_recipe(
+    name: str,
+    out: Path | None,
+    seed: int,
+    sets: list[str],
+    device: str,
+    resume: bool,
+    overwrite: bool,
+    keep_going: bool,
+) -> None:
+    """Run a recipe on its own source of images, from the first line on the screen to the last."""
+    settings = recipe.load(name, sets).recipe
+    folder = out or Path("runs") / f"{settings.name}-seed{seed}"
+    console = Console()
+    _announce(console, settings, folder)
+
+    from autonovel import device as devices
+    from autonovel import pipeline, record
+    from autonovel.data import sources
+    from autonovel.data.checks import check_problem
+    from autonovel.run_folder import RunFolder
+
+    chosen = devices.pick(device)
+    train, test, n_new = sources.load(settings, seed)
+    check_problem(train, n_new, settings)
+    display = TerminalDisplay(console)
+    locked = RunFolder.resume(folder) if resume else RunFolder.create(folder, overwrite)
+    with locked:
+        record.begin(folder, settings, seed, chosen, train, n_new, ["autonovel", *sys.argv[1:]])
+        try:
+            outcome = pipeline.run(
+                pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going)
+            )
+        finally:
+            display.close()
+    print_results(console, outcome.results)
+    console.print(f"Wrote {folder}. Look at {folder / 'report.html'}.", highlight=False, soft_wrap=True)
+
+
+def _announce(console: Console, settings: Recipe, folder: Path) -> None:
+    """Say what will happen, how long it takes, where it writes and where it departs from the paper."""
+    length = f" Takes {settings.minutes}." if settings.minutes else ""
+    systems = ", ".join(LABELS[name] for name in settings.run.systems)
+    console.print(
+        f"{settings.name}: {settings.about or 'a recipe without description'}.{length} Writes {folder}.\n"
+        f"Systems: {systems}.\n"
+        f"Departs from the paper: {'; '.join(settings.departures) or 'nowhere known'}.",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def print_results(console: Console, results: dict[str, Any]) -> None:
+    """Print the scores of all systems, and old / new / all of the joint classifier."""
+    table = Table("system", "ACC %", "NMI %", "ARI %", "seconds", title=f"New classes, seed {results['seed']}")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in reversed(results["systems"]):
+        scores = results["systems"][name] or {}
+        cells = [f"{100 * scores[key]:.1f}" if key in scores else "–" for key in ("acc", "nmi", "ari")]
+        table.add_row(LABELS[name], *cells, f"{results['seconds'][name]:.1f}")
+    console.print(table)
+    shared = " + ".join(f"{stage} {results['seconds'][stage]:.1f}" for stage in ("rotation", "supervised")
+                        if stage in results["seconds"])  # fmt: skip
+    console.print(f"Shared stages (s): {shared or 'none'}; total {results['seconds']['total']:.1f} s.", highlight=False)
+    joint = results["incremental"]
+    if joint:
+        old = Table("protocol", "old %", "new %", "all %", title=f"Joint classifier on {joint['split']}")
+        for name, values in joint["protocols"].items():
+            old.add_row(name, *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
+        console.print(old)
+
+
+def evaluate_run(path: Path, as_json: bool) -> None:
+    """Let the delivered model of a finished run judge its images anew, and print the scores."""
+    from autonovel import record
+    from autonovel.data import sources
+    from autonovel.delivered import load_model
+    from autonovel.embedding import embed
+    from autonovel.run_folder import check_format, read_json
+
+    facts = check_format(path)
+    if "finished" not in facts:
+        raise RunFolderError(f"{path} is not finished. Go on with --resume first.")
+    settings = recipe.restore(facts["recipe"])
+    train, test, _ = sources.load(settings, int(facts["seed"]))
+    train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
+    model = load_model(path)
+    found = embed(model, train.images)
+    results = read_json(path / "results.json")
+    results["systems"][facts["primary"]] = record.system_scores(train, found)
+    results["incremental"] = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
+    if as_json:
+        print(json.dumps(results, indent=2))
+    else:
+        print_results(Console(), results)
+
+
+def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
+    """Print every setting with its value, its meaning and where the value comes from."""
+    loaded = recipe.load(name, sets)
+    meaning = recipe.documentation()
+    values = recipe.flatten(loaded.recipe)
+    if as_json:
+        rows = {key: {"value": v, "source": loaded.sources[key], "meaning": meaning[key]} for key, v in values.items()}
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    table = Table("setting", "value", "source", "meaning", title=f"Recipe {loaded.recipe.name}")
+    for key, value in values.items():
+        table.add_row(key, json.dumps(value, ensure_ascii=False), loaded.sources[key], meaning[key])
+    Console().print(table)
+
+
+def train_side_system(path: Path, name: str, display: Display, keep_going: bool) -> None:
+    """Train one system of the comparison in the run at ``path``."""
+    from autonovel import device as devices
+    from autonovel import pipeline
+    from autonovel.data import sources
+    from autonovel.run_folder import check_format
+
+    facts = check_format(path)
+    settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
+    train, test, n_new = sources.load(settings, seed)
+    chosen = devices.pick(facts["device"])
+    job = pipeline.Job(settings, train, test, n_new, seed, chosen, path, display, keep_going)
+    pipeline.side_system(pipeline.as_seen(job), name)

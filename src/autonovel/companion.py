@@ -1,0 +1,106 @@
+"""A system trained in a process beside this one, so that two cores do two runs in the time of one."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from autonovel.errors import AutonovelError, GuardError
+from autonovel.training.display import Display
+
+COMMAND = "train-system"
+
+
+class Companion:
+    """Trains system ``name`` of the run at ``folder``; its progress shows on ``display``.
+
+    The process reads from a pipe that ends when its parent does, killed or not, and then stops too.
+    """
+
+    def __init__(self, folder: Path, name: str, display: Display, keep_going: bool) -> None:
+        self.name, self.display = name, display
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
+        command = [sys.executable, "-m", "autonovel", COMMAND, str(folder), name]
+        self.process = subprocess.Popen(
+            command + (["--keep-going"] if keep_going else []),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+        )
+        self.failure: tuple[str, int] | None = None
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            event: dict[str, Any] = json.loads(line)
+            kind = event.pop("event")
+            if kind == "error":
+                self.failure = (event["message"], event["exit_code"])
+            else:
+                getattr(self.display, kind)(**event)
+
+    def wait(self) -> None:
+        """Wait for the end; raise what the process raised."""
+        code = self.process.wait()
+        self.reader.join()
+        if self.failure:
+            message, number = self.failure
+            raise (GuardError if number == GuardError.exit_code else AutonovelError)(f"{self.name}: {message}")
+        if code:
+            self.errors.seek(0)
+            last = self.errors.read().decode(errors="replace").strip().splitlines()[-1:]
+            raise AutonovelError(f"the process training {self.name} ended with exit code {code}. {' '.join(last)}")
+
+    def stop(self) -> None:
+        """End the process if it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for pipe in (self.process.stdin, self.errors):
+            if pipe is not None:
+                pipe.close()
+
+
+class EventDisplay:
+    """The other end: sends progress as JSON lines on standard output."""
+
+    def _send(self, event: str, **content: Any) -> None:
+        print(json.dumps({"event": event} | content), flush=True)
+
+    def say(self, text: str) -> None:
+        """Send a line of text."""
+        self._send("say", text=text)
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """Send the begin of a stage."""
+        self._send("begin", stage=stage, total=total, done=done)
+
+    def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
+        """Send how far a stage is."""
+        self._send("update", stage=stage, done=done, terms=terms, images_per_second=images_per_second)
+
+    def end(self, stage: str) -> None:
+        """Send the end of a stage."""
+        self._send("end", stage=stage)
+
+    def error(self, message: str, exit_code: int) -> None:
+        """Send why the process gives up."""
+        self._send("error", message=message, exit_code=exit_code)
+
+
+def die_with_parent() -> None:
+    """End this process when the parent's end of standard input closes."""
+
+    def watch() -> None:
+        # the bare descriptor: a thread inside sys.stdin's buffer would abort the interpreter's shutdown
+        while os.read(0, 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,22 @@
+"""Images: sources, the ImageSet they become, splits, samplers and loaders."""
+
+from autonovel.data.arrays import image_set, image_tensor
+from autonovel.data.imageset import ImageSet, channel_statistics, resize
+from autonovel.data.loaders import Batch, Resident
+from autonovel.data.samplers import Fixed, Merged, Sampler
+from autonovel.data.splits import LabelledImages, known_and_new
+
+__all__ = [
+    "Batch",
+    "Fixed",
+    "ImageSet",
+    "LabelledImages",
+    "Merged",
+    "Resident",
+    "Sampler",
+    "channel_statistics",
+    "image_set",
+    "image_tensor",
+    "known_and_new",
+    "resize",
+]

@@ -1,0 +1,95 @@
+"""Questions asked of images, labels and recipe before any training: each failure is one clear error."""
+
+import torch
+
+from autonovel.data.imageset import ImageSet
+from autonovel.errors import InputError, UsageError
+from autonovel.networks import NETWORKS, Trunk
+from autonovel.settings import Recipe, Stage
+
+
+def check_problem(images: ImageSet, n_new: int, recipe: Recipe) -> None:
+    """Raise an error if ``recipe`` cannot discover ``n_new`` classes in ``images``."""
+    _check_classes(images, n_new)
+    _check_batches(images, recipe)
+    _check_shapes(images, recipe)
+
+
+def _check_classes(images: ImageSet, n_new: int) -> None:
+    if len(images) == 0:
+        raise InputError("there are no images; at least two known classes and some unlabelled images are needed.")
+    labelled = images.y[images.y >= 0]
+    found = len(labelled.unique())
+    if found < 2:
+        raise InputError(
+            f"{found} known class{'' if found == 1 else 'es'} found among the labels; at least two are needed, "
+            "since the known classes teach what makes a class. Label images of one more class."
+        )
+    unlabelled = int(images.unlabelled.sum())
+    if unlabelled == 0:
+        raise InputError(
+            "no image is unlabelled, so there is nothing to discover. Mark unlabelled images with the label -1."
+        )
+    if n_new < 2:
+        raise InputError(f"the number of new classes is {n_new}; it must be at least 2.")
+    if n_new > unlabelled:
+        raise InputError(
+            f"{n_new} new classes are asked for, but there are only {unlabelled} unlabelled images. Ask for fewer."
+        )
+
+
+def _check_batches(images: ImageSet, recipe: Recipe) -> None:
+    unlabelled = int(images.unlabelled.sum())
+    labelled = len(images) - unlabelled
+    joint = recipe.joint
+    wanted = []
+    if recipe.pretrain.kind == "rotation":
+        wanted.append(("pretrain.batch_size", recipe.pretrain.batch_size, len(images), "images"))
+    if recipe.supervised.epochs:
+        wanted.append(("supervised.batch_size", recipe.supervised.batch_size, labelled, "labelled images"))
+    if joint.batch == "merged":
+        wanted.append(("joint.batch_size", joint.batch_size, len(images), "images"))
+    else:
+        share = joint.labelled_per_batch or joint.batch_size // 2
+        if not 0 < share < joint.batch_size:
+            raise UsageError(
+                f"joint.labelled_per_batch is {share} of joint.batch_size {joint.batch_size}; "
+                "a fixed batch needs labelled and unlabelled images both."
+            )
+        wanted.append(("the labelled half of joint.batch_size", share, labelled, "labelled images"))
+        rest = joint.batch_size - share
+        wanted.append(("the unlabelled half of joint.batch_size", rest, unlabelled, "unlabelled images"))
+    for name, size, there, kind in wanted:
+        if size > there:
+            raise InputError(
+                f"{name} asks for {size} images a batch, but there are only {there} {kind}. "
+                f"Give more images, or a smaller batch (--set {name.split()[-1]}=…)."
+            )
+
+
+def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
+    channels, height, width = images.images.shape[1:]
+    height, width = (recipe.data.size,) * 2 if recipe.data.size else (height, width)
+    if recipe.pretrain.kind == "rotation" and height != width:
+        raise InputError(
+            f"images of {width}×{height} pixels cannot be turned by 90° in one batch. "
+            f"Resize them to a square: --set data.size={min(height, width)}."
+        )
+    with torch.device("meta"):
+        trunk = NETWORKS[recipe.network.name](channels)
+    if recipe.joint.bce and recipe.joint.k > trunk.n_features:
+        raise UsageError(
+            f"joint.k is {recipe.joint.k}, but network {recipe.network.name} has only {trunk.n_features} features. "
+            "Choose a smaller k (the paper: 5)."
+        )
+    for stage in (recipe.pretrain, recipe.supervised, recipe.joint):
+        _check_stage(stage, trunk, min(height, width))
+
+
+def _check_stage(stage: Stage, trunk: Trunk, side: int) -> None:
+    trunk.freeze(stage.frozen)
+    shift = stage.augment.reflect_shift
+    if shift >= side:
+        raise UsageError(
+            f"augment.reflect_shift is {shift}, but images have only {side} pixels a side. Choose a smaller shift."
+        )

@@ -1,0 +1,70 @@
+"""ImageSet: the one form in which images reach the method, wherever they came from."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images with what is known of them, in input order.
+
+    Attributes:
+        images: n×c×h×w uint8.
+        y: known class of each image (0 … C^l − 1, in the order of ``class_names``), −1 if unlabelled.
+        ids: one stable name per image.
+        class_names: names of the known classes.
+        truth: true class of every image, known ones numbered as in ``y`` and new ones after them; only
+            for scoring, None where nobody knows.
+        new_names: true names of the new classes, where known.
+    """
+
+    images: Tensor
+    y: Tensor
+    ids: tuple[str, ...]
+    class_names: tuple[str, ...]
+    truth: Tensor | None = None
+    new_names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def n_known(self) -> int:
+        """Return C^l."""
+        return len(self.class_names)
+
+    @property
+    def unlabelled(self) -> Tensor:
+        """Return which images are unlabelled, as a boolean vector."""
+        return self.y < 0
+
+    def resized(self, side: int) -> "ImageSet":
+        """Return the set with images of side×side pixels (0: as they are)."""
+        return replace(self, images=resize(self.images, side))
+
+
+def resize(images: Tensor, side: int) -> Tensor:
+    """Return uint8 ``images`` scaled to side×side pixels, averaged where they shrink (0: as they are)."""
+    if side == 0 or images.shape[2:] == (side, side):
+        return images
+    chunks = [
+        F.interpolate(chunk.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)
+        .round()
+        .clamp(0, 255)
+        .to(torch.uint8)
+        for chunk in images.split(1024)
+    ]
+    return torch.cat(chunks) if chunks else images.new_zeros(0, images.shape[1], side, side)
+
+
+def channel_statistics(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation of each channel of uint8 images, on the scale [0, 1]."""
+    counts = torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in images.transpose(0, 1)])
+    levels = torch.arange(256, dtype=torch.float64) / 255
+    share = counts.double() / counts.sum(dim=1, keepdim=True)
+    mean = share @ levels
+    std = (share @ levels.square() - mean.square()).clamp(min=0).sqrt()
+    return mean.float(), std.float().clamp(min=1e-3)

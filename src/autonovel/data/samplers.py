@@ -1,0 +1,97 @@
+"""Which images make up each batch: a function of (seed, epoch), the same on every machine.
+
+A sampler answers for a whole epoch at once, so that a GPU gets its indices in one transfer.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from autonovel import draws
+
+
+class Sampler(Protocol):
+    """Batches of image numbers, epoch by epoch."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return the number of batches in an epoch."""
+
+    def epoch(self, number: int) -> Tensor:
+        """Return this process's share of the epoch's batches, one per row."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An endless row of shuffles of ``members``; what is left of one starts the next batch."""
+
+    members: Tensor
+    seed: int
+    purpose: int
+
+    def take(self, start: int, count: int) -> Tensor:
+        """Return the ``count`` image numbers from position ``start`` on."""
+        n = len(self.members)
+        first, last = start // n, (start + count - 1) // n
+        order = torch.cat([self._shuffle(lap) for lap in range(first, last + 1)])
+        return self.members[order[start - first * n :][:count]]
+
+    def _shuffle(self, lap: int) -> Tensor:
+        return torch.randperm(len(self.members), generator=draws.generator(self.seed, self.purpose, lap))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """One shuffle of all members, cut into batches: the paper's sampling.
+
+    The published code ends an epoch with a smaller batch; here it is filled from the next shuffle, so
+    that all batches have one shape.
+    """
+
+    members: Tensor
+    batch_size: int
+    seed: int
+    purpose: int
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return the batches it takes to see every member."""
+        return -(-len(self.members) // self.batch_size)
+
+    def epoch(self, number: int) -> Tensor:
+        """Return steps×batch image numbers (this rank's columns)."""
+        count = self.steps_per_epoch * self.batch_size
+        taken = Stream(self.members, self.seed, self.purpose).take(number * count, count)
+        return taken.view(-1, self.batch_size)[:, self.rank :: self.world]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A fixed number of labelled and unlabelled images in every batch, labelled ones first."""
+
+    labelled: Tensor
+    unlabelled: Tensor
+    n_labelled: int
+    n_unlabelled: int
+    seed: int
+    purpose: int
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return the batches it takes to see as many images as there are."""
+        return -(-(len(self.labelled) + len(self.unlabelled)) // (self.n_labelled + self.n_unlabelled))
+
+    def epoch(self, number: int) -> Tensor:
+        """Return steps×batch image numbers (this rank's columns)."""
+        parts = []
+        for offset, members, share in ((0, self.labelled, self.n_labelled), (1, self.unlabelled, self.n_unlabelled)):
+            count = self.steps_per_epoch * share
+            taken = Stream(members, self.seed, 2 * self.purpose + offset).take(number * count, count)
+            parts.append(taken.view(-1, share)[:, self.rank :: self.world])
+        return torch.cat(parts, dim=1)

@@ -1,0 +1,33 @@
+"""The model a run delivers, read back from its folder."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from torch import nn
+
+from autonovel import recipe
+from autonovel.errors import RunFolderError
+from autonovel.networks import NETWORKS, Model
+from autonovel.run_folder import check_format
+
+
+def load_model(folder: Path) -> Model:
+    """Return the model of the finished run at ``folder``, in eval mode on the CPU.
+
+    Its outputs are in the order of the run's classes: known ones first, new ones by size.
+    """
+    settings = recipe.restore(check_format(folder)["recipe"])
+    path = folder / "model.safetensors"
+    try:
+        tensors = load_tensors(path.read_bytes())
+        mean = tensors["mean"].flatten()
+        model = Model(NETWORKS[settings.network.name](len(mean)), mean, tensors["std"].flatten())
+        for head in ("known", "new"):
+            n_classes, n_features = tensors[f"heads.{head}.weight"].shape
+            model.heads[head] = nn.Linear(n_features, n_classes)
+        model.load_state_dict(tensors)
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}). Finish the run with --resume.") from error
+    return model.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload, no-any-return]

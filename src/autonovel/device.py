@@ -1,0 +1,85 @@
+"""Which device trains, and what it is, in words."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autonovel import __version__
+from autonovel.errors import UsageError
+
+
+def pick(name: str) -> torch.device:
+    """Return the device ``cpu``, ``cuda`` or ``mps``; ``auto`` takes the fastest that is there."""
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+    if name not in there:
+        raise UsageError(f"no device {name!r}; choose cpu, cuda, mps or auto.")
+    if not there[name]:
+        raise UsageError(f"device {name} is not available here. Choose --device cpu, or auto.")
+    return torch.device(name)
+
+
+def precision(setting: str, device: torch.device) -> str:
+    """Return the arithmetic of the trunk: ``bf16`` where a GPU has it, unless told otherwise."""
+    if setting != "auto":
+        return setting
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+
+
+def describe(device: torch.device) -> str:
+    """Return the device in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type}, {platform.machine()}, {os.cpu_count()} cores"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions a result depends on."""
+    import numpy
+    import scipy
+    import sklearn
+
+    return {
+        "autonovel": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def commit() -> str | None:
+    """Return the git commit of the source tree this package runs from, if it runs from one."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists() or not (root / "src" / "autonovel").is_dir():
+        return None
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None
+
+
+def peak_memory_bytes(device: torch.device) -> dict[str, int | None]:
+    """Return the most memory the process has used, on the host and on the GPU."""
+    host: int | None = None
+    try:
+        import resource
+        import sys
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    except ImportError:  # pragma: no cover - Windows
+        pass
+    return {"host": host, "gpu": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None}
+
+
+def facts(device: torch.device) -> dict[str, Any]:
+    """Return what a result depends on besides recipe and seed."""
+    return {"device": describe(device), "versions": versions(), "commit": commit(), "platform": platform.platform()}

@@ -1,0 +1,157 @@
+"""The result: which image is in which class, how sure, and what the classes are called."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autonovel.data import ImageSet
+from autonovel.embedding import Embedding
+from autonovel.run_folder import replace_file, write_json
+
+COLUMNS = (
+    "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
+    "second_class", "margin", "nearest_known", "looks_known", "outlier",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """Assignments and scores in input order.
+
+    Attributes:
+        ids: name of each image.
+        given: known class of labelled images, −1 for the others.
+        class_id: known classes 0 … C^l − 1, new ones after them, the largest first.
+        confidence: probability of the class.
+        second: class with the next highest probability.
+        margin: confidence less the second's probability.
+        nearest_known: most probable known class.
+        looks_known: mass of the joint head on the known classes; None without a joint head.
+        outlier: rank of the distance to the centre of its class, 0 (central) to 1 (farthest).
+        names: names of all classes by id.
+        n_known: number of known classes.
+    """
+
+    ids: tuple[str, ...]
+    given: Tensor
+    class_id: Tensor
+    confidence: Tensor
+    second: Tensor
+    margin: Tensor
+    nearest_known: Tensor
+    looks_known: Tensor | None
+    outlier: Tensor
+    names: tuple[str, ...]
+    n_known: int
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per image under the names of ``COLUMNS``."""
+        return [self._row(i) for i in range(len(self.ids))]
+
+    def _row(self, i: int) -> dict[str, Any]:
+        given = int(self.given[i])
+        return {
+            "id": self.ids[i],
+            "path": "",
+            "status": "ok",
+            "given_label": self.names[given] if given >= 0 else "",
+            "class_id": int(self.class_id[i]),
+            "class_name": self.names[int(self.class_id[i])],
+            "confidence": f"{float(self.confidence[i]):.4f}",
+            "second_class": self.names[int(self.second[i])],
+            "margin": f"{float(self.margin[i]):.4f}",
+            "nearest_known": self.names[int(self.nearest_known[i])],
+            "looks_known": "" if self.looks_known is None else f"{float(self.looks_known[i]):.4f}",
+            "outlier": f"{float(self.outlier[i]):.4f}",
+        }
+
+    def classes(self) -> list[dict[str, Any]]:
+        """Return one entry per class: id, name, kind, number of images and their mean confidence."""
+        out = []
+        for number, name in enumerate(self.names):
+            members = self.class_id == number
+            out.append(
+                {
+                    "id": number,
+                    "name": name,
+                    "kind": "known" if number < self.n_known else "new",
+                    "size": int(members.sum()),
+                    "confidence": round(float(self.confidence[members].mean()), 4) if members.any() else None,
+                }
+            )
+        return out
+
+    def save(self, folder: Path) -> None:
+        """Write ``discovery.csv`` and ``classes.json``."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows())
+        replace_file(folder / "discovery.csv", text.getvalue().encode())
+        write_json(folder / "classes.json", {"classes": self.classes()})
+
+
+def class_names(known: tuple[str, ...], n_new: int) -> tuple[str, ...]:
+    """Return names of all classes; a new one is called ``new-1`` until somebody names it."""
+    return known + tuple(f"new-{number}" for number in range(1, n_new + 1))
+
+
+def by_size(images: ImageSet, p_new: Tensor) -> Tensor:
+    """Return the new classes from the largest to the smallest, counted on the unlabelled images."""
+    counts = torch.bincount(p_new[images.unlabelled].argmax(dim=1), minlength=p_new.shape[1])
+    return counts.argsort(descending=True, stable=True)
+
+
+def class_probabilities(images: ImageSet, embedding: Embedding) -> Tensor:
+    """Return n×(C^l + C^u) probabilities behind the assignments.
+
+    Unlabelled images are judged by the head of the new classes, labelled ones by the head of the known.
+    """
+    n_known, n_new = images.n_known, embedding.p_new.shape[1]
+    p = torch.zeros(len(images), n_known + n_new)
+    p[:, : embedding.p_known.shape[1]] = embedding.p_known
+    free = images.unlabelled
+    p[free] = 0
+    p[free, n_known:] = embedding.p_new[free]
+    return p
+
+
+def discover(images: ImageSet, embedding: Embedding) -> Discovery:
+    """Return the discovery that ``embedding`` holds for ``images``."""
+    n_known, n_new = images.n_known, embedding.p_new.shape[1]
+    p = class_probabilities(images, embedding)
+    class_id = torch.where(images.unlabelled, p.argmax(dim=1), images.y)
+    rows = torch.arange(len(images))
+    confidence = p[rows, class_id]
+    others = p.clone()
+    others[rows, class_id] = -1
+    grown = embedding.p_known.shape[1] > n_known
+    known = embedding.p_known[:, :n_known]
+    return Discovery(
+        ids=images.ids,
+        given=images.y,
+        class_id=class_id,
+        confidence=confidence,
+        second=others.argmax(dim=1),
+        margin=confidence - others.amax(dim=1),
+        nearest_known=known.argmax(dim=1),
+        looks_known=known.sum(dim=1) if grown else None,
+        outlier=_outlier_ranks(embedding.z, class_id),
+        names=class_names(images.class_names, n_new),
+        n_known=n_known,
+    )
+
+
+def _outlier_ranks(z: Tensor, class_id: Tensor) -> Tensor:
+    ranks = torch.zeros(len(z))
+    for number in class_id.unique():
+        members = class_id == number
+        distance = (z[members] - z[members].mean(dim=0)).norm(dim=1)
+        order = distance.argsort(stable=True).argsort()
+        ranks[members] = order.float() / max(len(order) - 1, 1)
+    return ranks

@@ -1,0 +1,207 @@
+"""Discoverer: the scikit-learn face of the pipeline."""
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import NotFittedError
+from torch import Tensor
+
+from autonovel import device as devices
+from autonovel import discovery, pipeline, recipe, record
+from autonovel.data import image_set, image_tensor, resize
+from autonovel.data.checks import check_problem
+from autonovel.delivered import load_model
+from autonovel.embedding import Embedding, embed
+from autonovel.errors import RunFolderError, UsageError
+from autonovel.networks import Model
+from autonovel.run_folder import RunFolder, check_format, read_json
+from autonovel.settings import Recipe
+from autonovel.training.display import Display, Silent
+
+Floats = NDArray[np.float32]
+
+
+class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Finds new classes among unlabelled images, guided by labelled images of other classes.
+
+    Args:
+        n_new: number of new classes.
+        recipe: name of a recipe, or path to a TOML file.  ``demo`` suits small images on a CPU.
+        method: ``rankstats-incremental`` (one classifier for old and new classes), ``rankstats``, ``kmeans``.
+        settings: overrides by dotted name, such as ``{"joint.epochs": 30}``.
+        seed: of every random draw.
+        device: ``cpu``, ``cuda``, ``mps`` or ``auto``.
+        out: run folder to keep; a temporary one if None.
+        resume: go on with the run in ``out``.
+        overwrite: replace the run in ``out``.
+        keep_going: train on after a collapse.
+        verbose: show progress.
+
+    Attributes:
+        labels_: class of every image of ``fit``, in input order: labelled images keep theirs (numbered in
+            the order of ``classes_``), the others get one of the new classes, which are ordered by size.
+        probabilities_: n×(known + new) probabilities behind ``labels_``.
+        embedding_: n×d features.
+        classes_: names of all classes by number.
+        n_new_: number of new classes.
+        discovery_: everything known of every image, as in ``discovery.csv``.
+
+    Example:
+        >>> import numpy as np
+        >>> from autonovel import Discoverer
+        >>> images = np.random.default_rng(0).integers(0, 255, (90, 12, 12), dtype=np.uint8)
+        >>> y = np.repeat([0, 1, -1], 30)
+        >>> quick = {"pretrain.epochs": 1, "supervised.epochs": 1, "joint.epochs": 1,
+        ...          "pretrain.batch_size": 30, "supervised.batch_size": 30, "joint.batch_size": 20}
+        >>> found = Discoverer(n_new=2, settings=quick, keep_going=True, verbose=False).fit(images, y)
+        >>> found.labels_.shape, list(found.classes_)
+        ((90,), ['0', '1', 'new-1', 'new-2'])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_new: int = 2,
+        recipe: str = "demo",
+        method: str = "rankstats-incremental",
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        out: str | Path | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+        keep_going: bool = False,
+        verbose: bool = True,
+    ) -> None:
+        self.n_new = n_new
+        self.recipe = recipe
+        self.method = method
+        self.settings = settings
+        self.seed = seed
+        self.device = device
+        self.out = out
+        self.resume = resume
+        self.overwrite = overwrite
+        self.keep_going = keep_going
+        self.verbose = verbose
+
+    def fit(self, images: Any, y: Any) -> "Discoverer":
+        """Learn from labelled and unlabelled images.
+
+        Args:
+            images: n×h×w, n×h×w×c or n×c×h×w; integers 0–255 or floats in [0, 1].
+            y: one label per image, an integer or a name; −1, None or "" for unlabelled.
+        """
+        own: dict[str, Any] = {"data.source": "arrays", "data.known": [], "run.systems": [self.method]}
+        settings = recipe.load(self.recipe, own | dict(self.settings or {})).recipe
+        if not isinstance(self.n_new, int | np.integer) or isinstance(self.n_new, bool):
+            raise UsageError(f"n_new is {self.n_new!r}; give the number of new classes.")
+        train = image_set(images, y)
+        n_new = int(self.n_new)
+        check_problem(train, n_new, settings)
+        chosen = devices.pick(self.device)
+        kept = Path(self.out) if self.out is not None else None
+        self._temporary = None if kept else tempfile.TemporaryDirectory(prefix="autonovel-")
+        folder = kept or Path(self._temporary.name if self._temporary else "") / "run"
+        locked = RunFolder.resume(folder) if kept and self.resume else RunFolder.create(folder, self.overwrite)
+        with locked, _display(self.verbose) as display:
+            record.begin(folder, settings, self.seed, chosen, train, n_new, ["Discoverer.fit"])
+            job = pipeline.Job(settings, train, None, n_new, self.seed, chosen, folder, display, self.keep_going)
+            outcome = pipeline.run(job)
+        self._folder = folder
+        self._take(outcome.model, settings, outcome.discovery.names, train.n_known)
+        self.discovery_ = outcome.discovery
+        self.labels_ = outcome.discovery.class_id.numpy()
+        self.probabilities_ = discovery.class_probabilities(train, outcome.embedding).numpy()
+        self.embedding_ = outcome.embedding.z.numpy()
+        return self
+
+    def _take(self, model: Model, settings: Recipe, names: tuple[str, ...], n_known: int) -> None:
+        self._model, self._settings, self._n_known = model, settings, n_known
+        self.classes_ = np.array(names)
+        self.n_new_ = len(names) - n_known
+
+    def _embed(self, images: Any) -> Embedding:
+        if not hasattr(self, "_model"):
+            raise NotFittedError("this Discoverer is not fitted. Call fit(images, y), or Discoverer.load(folder).")
+        pixels: Tensor = resize(image_tensor(images), self._settings.data.size)
+        channels = self._model.mean.shape[1]
+        if pixels.shape[1] != channels:
+            raise UsageError(f"the images have {pixels.shape[1]} channels; this model was fitted on {channels}.")
+        return embed(self._model, pixels)
+
+    def predict(self, images: Any) -> NDArray[np.int64]:
+        """Return the class number of each image, among known and new classes alike."""
+        return np.asarray(self.predict_proba(images).argmax(axis=1), dtype=np.int64)
+
+    def predict_proba(self, images: Any) -> Floats:
+        """Return n×(known + new) class probabilities from the joint head.
+
+        Without incremental learning there is no joint head: the answer is then among the new classes
+        only, and a warning says so.
+        """
+        found = self._embed(images)
+        if found.p_known.shape[1] > self._n_known:
+            return np.asarray(found.p_known.numpy())
+        warnings.warn(
+            f"method {self.method!r} has no head for known and new classes together; predicting among new ones only",
+            stacklevel=2,
+        )
+        return np.asarray(torch.cat([torch.zeros(len(found.z), self._n_known), found.p_new], dim=1).numpy())
+
+    def transform(self, images: Any) -> Floats:
+        """Return the n×d features of images."""
+        return np.asarray(self._embed(images).z.numpy())
+
+    def save(self, folder: str | Path) -> None:
+        """Copy the run folder of this fit to ``folder``, which must not exist."""
+        if not hasattr(self, "_folder"):
+            raise NotFittedError("nothing to save: this Discoverer has not been fitted.")
+        target = Path(folder)
+        if target.exists():
+            raise UsageError(f"{target} already exists. Choose another folder.")
+        shutil.copytree(self._folder, target, ignore=shutil.ignore_patterns(".lock"))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Discoverer":
+        """Return a Discoverer that predicts with the model of the finished run at ``folder``."""
+        path = Path(folder)
+        facts = check_format(path)
+        if "finished" not in facts:
+            raise RunFolderError(f"{path} is not finished. Go on with it first (resume).")
+        settings = recipe.restore(facts["recipe"])
+        classes = read_json(path / "classes.json")["classes"]
+        made = cls(n_new=facts["n_new"], recipe=settings.name, method=facts["primary"], seed=facts["seed"])
+        made._folder = path
+        made._take(load_model(path), settings, tuple(c["name"] for c in classes), len(facts["class_names"]))
+        made.embedding_ = Embedding.load(path / "embedding.safetensors").z.numpy()
+        return made
+
+
+class _display:  # noqa: N801 - reads as a function at its one call
+    """A display for the length of a ``with`` block."""
+
+    def __init__(self, verbose: bool) -> None:
+        self.verbose = verbose
+
+    def __enter__(self) -> Display:
+        if not self.verbose:
+            return Silent()
+        from rich.console import Console
+
+        from autonovel.terminal import TerminalDisplay
+
+        self.shown = TerminalDisplay(Console())
+        return self.shown
+
+    def __exit__(self, *_: object) -> None:
+        if self.verbose:
+            self.shown.close()

@@ -1,0 +1,49 @@
+"""The baseline: k-means on the features of stage 2, or on raw pixels."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from autonovel.data import ImageSet
+from autonovel.embedding import features
+from autonovel.methods.method import Problem
+from autonovel.networks import Model, heads
+from autonovel.settings import Recipe
+from autonovel.training.stage import Stage
+
+
+def centres(x: Tensor, n_clusters: int, seed: int, restarts: int = 10) -> Tensor:
+    """Return the cluster centres of the rows of ``x`` by k-means++ with ``restarts`` restarts."""
+    from sklearn.cluster import KMeans as Estimator
+
+    flat = x.flatten(1).float().numpy()
+    return torch.from_numpy(Estimator(n_clusters, n_init=restarts, random_state=seed).fit(flat).cluster_centers_)
+
+
+def nearest(x: Tensor, points: Tensor) -> Tensor:
+    """Return the number of the nearest of ``points`` for every row of ``x``."""
+    return torch.cdist(x.flatten(1).float(), points).argmin(dim=1)
+
+
+@dataclass(frozen=True)
+class KMeans:
+    """Clusters the features of the unlabelled images.
+
+    Its answer is put into the model as a linear head: argmax of 2⟨c, z⟩ − ‖c‖² is the nearest centre c,
+    so that everything downstream treats it as any other method.
+    """
+
+    def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
+        """Return nothing: k-means trains no network."""
+        return []
+
+    def finish(self, model: Model, images: ImageSet, problem: Problem) -> None:
+        """Cluster the unlabelled images and make heads of the centres."""
+        z = features(model, images.images)
+        device = model.mean.device
+        found = centres(z[images.unlabelled], problem.n_new, problem.seed)
+        model.heads["new"] = heads.nearest_point_head(found).to(device)
+        if "known" not in model.heads:
+            means = torch.stack([z[images.y == number].mean(dim=0) for number in range(problem.n_known)])
+            model.heads["known"] = heads.nearest_point_head(means).to(device)

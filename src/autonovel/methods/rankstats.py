@@ -1,0 +1,131 @@
+"""Stage 3: discover the new classes by ranking statistics, beside the known ones.
+
+Two images whose k strongest features are the same probably show the same class; that weak sign, one pair
+of a batch at a time, teaches the head η^u of the new classes while η^l keeps the known ones.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from autonovel import draws, settings
+from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
+from autonovel.methods.method import Problem
+from autonovel.methods.views import two_views
+from autonovel.networks import Model, heads
+from autonovel.objectives import (
+    consistency,
+    cross_entropy,
+    pair_labels,
+    pairs_in_groups,
+    pairwise_bce,
+    pseudo_labels,
+    ramp,
+)
+from autonovel.settings import Recipe
+from autonovel.training.stage import Progress, Stage, Terms
+
+
+@dataclass(frozen=True)
+class RankStats:
+    """The paper's method; incremental learning grows the known head by the new classes."""
+
+    incremental: bool = False
+
+    def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
+        """Return the joint training."""
+        return [Joint(recipe.joint, problem.n_known, problem.n_new, problem.seed, self.incremental)]
+
+    def finish(self, model: Model, images: ImageSet, problem: Problem) -> None:
+        """Joint training has left both heads; nothing remains."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """L = CE + BCE + ω(t) MSE (eq. 5), and in incremental learning the cross-entropy of pseudo-labels."""
+
+    settings: settings.Joint
+    n_known: int
+    n_new: int
+    seed: int
+    incremental: bool = False
+    name: str = "3-joint"
+    number: int = 3
+
+    def prepare(self, model: Model) -> None:
+        """Add the head of the new classes; in incremental learning, grow the known one by them too."""
+        s, width = self.settings, model.trunk.n_features
+        known = model.heads["known"] if "known" in model.heads else None  # noqa: SIM401 - a ModuleDict has no get
+        model.heads.clear()
+        if not isinstance(known, torch.nn.Linear):
+            known = heads.linear_head(width, self.n_known, draws.generator(self.seed, 20))
+        if self.incremental:
+            known = heads.grown_head(known, self.n_new, draws.generator(self.seed, 31), s.new_bias)
+        model.heads["known"] = known
+        model.heads["new"] = heads.linear_head(width, self.n_new, draws.generator(self.seed, 30))
+        model.trunk.freeze(s.frozen, s.frozen_batchnorm)
+
+    def sampler(self, images: ImageSet) -> Sampler:
+        """Return batches of labelled and unlabelled images together."""
+        s = self.settings
+        if s.batch == "merged":
+            return Merged(torch.arange(len(images)), s.batch_size, self.seed, self.number)
+        labelled = s.labelled_per_batch or s.batch_size // 2
+        return Fixed(
+            (~images.unlabelled).nonzero()[:, 0],
+            images.unlabelled.nonzero()[:, 0],
+            labelled,
+            s.batch_size - labelled,
+            self.seed,
+            self.number,
+        )
+
+    def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
+        """Nothing depends on the whole set."""
+
+    def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
+        """Return the terms of the joint loss for two views of every image."""
+        s = self.settings
+        z, z_hat = two_views(s, model, batch)
+        known, known_hat = model.logits(z, "known"), model.logits(z_hat, "known")
+        new, new_hat = model.logits(z, "new"), model.logits(z_hat, "new")
+        p_new, p_new_hat = new.softmax(dim=1), new_hat.softmax(dim=1)
+        labelled, unlabelled = batch.labelled, 1 - batch.labelled
+        epoch = progress.epoch.floor() if s.ramp_by == "epoch" else progress.epoch
+        rise = ramp(epoch, s.ramp_epochs)
+        terms: Terms = {}
+        if s.ce:
+            terms["ce"] = cross_entropy(known, batch.y, labelled)
+        if s.bce:
+            same = pair_labels(z, s.k, s.rank_by)
+            pairs = pairs_in_groups(unlabelled, s.group)
+            terms["bce"] = pairwise_bce(p_new, p_new_hat if s.bce_views == "two" else p_new, same, pairs)
+            self._note_pairs(progress, same, pairs, batch)
+        if s.consistency:
+            w_known, w_new = (labelled, unlabelled) if s.consistency_on == "own" else (None, None)
+            over = s.consistency_over_classes
+            agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1), w_known, over)
+            agreement = agreement + consistency(p_new, p_new_hat, w_new, over)
+            terms["consistency"] = s.weight * rise * agreement
+        if self.incremental:
+            targets = pseudo_labels(new, self.n_known)
+            terms["pseudo"] = s.pseudo_weight * rise * cross_entropy(known, targets, unlabelled)
+        self._note_usage(progress, new, unlabelled)
+        return terms
+
+    def _note_usage(self, progress: Progress, new: Tensor, unlabelled: Tensor) -> None:
+        """Leave the share of the unlabelled images in each new class: a collapse shows here first."""
+        chosen = one_hot(new.detach().argmax(dim=1), self.n_new) * unlabelled[:, None]
+        progress.note("usage", chosen.sum(dim=0), unlabelled.sum())
+
+    def _note_pairs(self, progress: Progress, same: Tensor, pairs: Tensor, batch: Batch) -> None:
+        """Leave how many pairs of different images are called the same, and how often that is right."""
+        others = pairs - torch.diag_embed(pairs.diagonal())
+        called = same * others
+        progress.note("pairs/positive", called.sum(), others.sum())
+        if batch.truth is not None:
+            alike = (batch.truth[:, None] == batch.truth[None, :]) * others
+            progress.note("pairs/precision", (called * alike).sum(), called.sum())
+            progress.note("pairs/recall", (called * alike).sum(), alike.sum())

@@ -1,0 +1,46 @@
+"""Stage 2: learn to classify the known classes."""
+
+from dataclasses import dataclass
+
+from autonovel import draws, settings
+from autonovel.data import Batch, ImageSet, Merged, Sampler
+from autonovel.methods.views import augmentation
+from autonovel.networks import Model, heads
+from autonovel.objectives import cross_entropy
+from autonovel.training.stage import Progress, Terms
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """Cross-entropy of head η^l on the labelled images."""
+
+    settings: settings.Supervised
+    n_known: int
+    seed: int
+    whole_network: bool = False  # no pretraining: train every block
+    name: str = "2-supervised"
+    number: int = 2
+
+    def prepare(self, model: Model) -> None:
+        """Replace the pretraining head by one for the known classes."""
+        model.heads.clear()
+        rng = draws.generator(self.seed, 20)
+        model.heads["known"] = heads.linear_head(model.trunk.n_features, self.n_known, rng)
+        frozen = () if self.whole_network else self.settings.frozen
+        model.trunk.freeze(frozen, self.settings.frozen_batchnorm)
+
+    def sampler(self, images: ImageSet) -> Sampler:
+        """Return batches of labelled images."""
+        members = (~images.unlabelled).nonzero()[:, 0]
+        return Merged(members, self.settings.batch_size, self.seed, self.number)
+
+    def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
+        """Nothing depends on the whole set."""
+
+    def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
+        """Return the cross-entropy of one view of each image."""
+        x = augmentation(self.settings).view(batch.images, batch.index, batch.key, batch.step, view=1)
+        logits = model(x, "known")
+        right = logits.argmax(dim=1) == batch.y
+        progress.note("accuracy", right.sum(), len(right))
+        return {"ce": cross_entropy(logits, batch.y)}

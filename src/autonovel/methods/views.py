@@ -1,0 +1,28 @@
+"""Random views of a batch, and the features of two of them."""
+
+from torch import Tensor, cat
+
+from autonovel import settings
+from autonovel.augment import Augmentation
+from autonovel.data import Batch
+from autonovel.networks import Model
+
+
+def augmentation(s: settings.Stage) -> Augmentation:
+    """Return what a stage's settings call a random view."""
+    a = s.augment
+    return Augmentation(a.crop, a.reflect_shift, a.flip, a.rotate, a.shear, a.scale, a.shift)
+
+
+def two_views(s: settings.Joint, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return z and ẑ, the features of two independent views of every image.
+
+    ``joint`` sends both through the network at once; ``separate`` one after the other, each with its own
+    BatchNorm statistics.
+    """
+    view = augmentation(s).view
+    x, x_hat = (view(batch.images, batch.index, batch.key, batch.step, number) for number in (1, 2))
+    if s.views == "separate":
+        return model.features(x), model.features(x_hat)
+    z, z_hat = model.features(cat([x, x_hat])).chunk(2)
+    return z, z_hat

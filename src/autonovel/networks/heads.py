@@ -1,0 +1,55 @@
+"""Linear heads: made from a seed, grown by new classes, put into another order."""
+
+import torch
+from torch import Tensor, nn
+
+
+def linear_head(n_features: int, n_classes: int, rng: torch.Generator) -> nn.Linear:
+    """Return a linear layer with PyTorch's default initial distribution, drawn from ``rng``."""
+    head = nn.Linear(n_features, n_classes)
+    bound = n_features**-0.5
+    with torch.no_grad():
+        for parameter in (head.weight, head.bias):
+            parameter.uniform_(-bound, bound, generator=rng)
+    return head
+
+
+def grown_head(old: nn.Linear, n_new: int, rng: torch.Generator, new_bias: str = "below") -> nn.Linear:
+    """Return ``old`` extended by ``n_new`` classes for incremental learning.
+
+    Old rows are kept and new weights are random.  New biases are min(old) − 1 (``below``, as the
+    published code does, so that no old image starts in a new class) or random (``random``, the paper).
+    """
+    n_old = old.out_features
+    head = linear_head(old.in_features, n_old + n_new, rng)
+    with torch.no_grad():
+        head.weight[:n_old] = old.weight.cpu()
+        head.bias[:n_old] = old.bias.cpu()
+        if new_bias == "below":
+            head.bias[n_old:] = old.bias.min().cpu() - 1
+    return head.to(old.weight.device)
+
+
+def reorder(head: nn.Linear, order: Tensor) -> None:
+    """Put the outputs of ``head`` into ``order`` (new output i was output ``order[i]``)."""
+    with torch.no_grad():
+        head.weight.copy_(head.weight[order].clone())
+        head.bias.copy_(head.bias[order].clone())
+
+
+def initialise(module: nn.Module, rng: torch.Generator) -> None:
+    """Draw the convolutions of ``module`` anew from ``rng``, from PyTorch's default distribution."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            fan_in = layer.weight[0].numel()
+            with torch.no_grad():
+                layer.weight.uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=rng)
+
+
+def nearest_point_head(points: Tensor) -> nn.Linear:
+    """Return a head whose largest output is the nearest of ``points``: 2⟨c, z⟩ − ‖c‖²."""
+    head = nn.Linear(points.shape[1], len(points))
+    with torch.no_grad():
+        head.weight.copy_(2 * points)
+        head.bias.copy_(-points.square().sum(dim=1))
+    return head

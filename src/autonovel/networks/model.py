@@ -1,0 +1,42 @@
+"""The whole model: normalisation, trunk Φ and the heads η on top of it."""
+
+import torch
+from torch import Tensor, nn
+
+from autonovel.networks.trunk import Trunk
+
+
+class Model(nn.Module):
+    """Images in [0, 1] → features → logits of the heads by name (``rotation``, ``known``, ``new``).
+
+    It carries its own normalisation, so that whoever holds the weights can predict.  Under
+    ``precision="bf16"`` only the trunk runs in bfloat16; features, heads and losses stay float32.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, trunk: Trunk, mean: Tensor, std: Tensor) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.heads = nn.ModuleDict()
+        self.register_buffer("mean", mean.view(1, -1, 1, 1).float())
+        self.register_buffer("std", std.view(1, -1, 1, 1).float())
+        self.precision = "float32"
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]."""
+        # channels_last is the faster layout of convolutions on GPUs and (by a third here) on CPUs
+        x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            z: Tensor = self.trunk(x)
+        return z.float()
+
+    def logits(self, z: Tensor, head: str) -> Tensor:
+        """Return the logits of one head for features ``z``."""
+        out: Tensor = self.heads[head](z)
+        return out
+
+    def forward(self, images: Tensor, head: str) -> Tensor:
+        """Return the logits of one head for images in [0, 1]."""
+        return self.logits(self.features(images), head)

@@ -1,0 +1,59 @@
+"""The feature extractor Φ: named blocks in order, then a global average."""
+
+from collections import OrderedDict
+
+import torch
+from torch import Tensor, nn
+
+from autonovel.errors import UsageError
+
+
+class Trunk(nn.Module):
+    """Named blocks applied in order and averaged over the image, whatever its size.
+
+    The average of ReLU outputs is never negative, so ranking features by value and by magnitude agree.
+    """
+
+    def __init__(self, blocks: "OrderedDict[str, nn.Module]", n_features: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleDict(blocks)
+        self.n_features = n_features
+        self.frozen: tuple[str, ...] = ()
+        self.frozen_batchnorm = "train"
+
+    def freeze(self, names: tuple[str, ...], batchnorm: str = "train") -> None:
+        """Stop training the blocks ``names`` (and train all others).
+
+        Args:
+            names: blocks to hold fixed, such as ``("stem", "block1")``.
+            batchnorm: ``train`` lets their BatchNorm go on using and tracking batch statistics, as the
+                published code does; ``eval`` holds the statistics fixed too.
+        """
+        unknown = [name for name in names if name not in self.blocks]
+        if unknown:
+            raise UsageError(
+                f"cannot freeze {', '.join(unknown)}: this network has the blocks "
+                f"{', '.join(self.blocks)}. Set frozen to some of these."
+            )
+        self.frozen, self.frozen_batchnorm = names, batchnorm
+        for name, block in self.blocks.items():
+            block.requires_grad_(name not in names)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> "Trunk":
+        """Set train or eval mode, with frozen BatchNorm as ``freeze`` was told."""
+        super().train(mode)
+        if mode and self.frozen_batchnorm == "eval":
+            for name in self.frozen:
+                self.blocks[name].eval()
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the n×d features; no autograd graph is built through the leading frozen blocks."""
+        grad = torch.is_grad_enabled()
+        leading = True
+        for name, block in self.blocks.items():
+            leading = leading and name in self.frozen
+            with torch.set_grad_enabled(grad and not leading):
+                x = block(x)
+        return x.float().mean(dim=(2, 3))  # float32: bf16 averages would tie in the ranking

@@ -1,0 +1,23 @@
+"""The paper's equations as pure functions of tensors.
+
+Symbols follow the paper: ``z`` features, ``p`` and ``p_hat`` the soft-max outputs of two views of the
+same images, ``s`` pair labels, ``w`` row weights (1 where an image takes part, 0 where it does not).
+Weights instead of boolean indexing keep every shape static, so that a whole training step can be one
+CUDA graph.  No function here knows about devices, settings or processes.
+"""
+
+from autonovel.objectives.classification import cross_entropy, pseudo_labels
+from autonovel.objectives.consistency import consistency
+from autonovel.objectives.pairs import pair_labels, pairs_in_groups, pairwise_bce, top_k_sets
+from autonovel.objectives.ramp import ramp
+
+__all__ = [
+    "consistency",
+    "cross_entropy",
+    "pair_labels",
+    "pairs_in_groups",
+    "pairwise_bce",
+    "pseudo_labels",
+    "ramp",
+    "top_k_sets",
+]

@@ -1,0 +1,234 @@
+"""The whole story on one page: images in, three stages, classes out.
+
+    stage 1  features from rotations, on all images         (methods/rotnet.py)
+    stage 2  the known classes, on the labelled images      (methods/supervised.py)
+    stage 3  known and new classes together                 (methods/rankstats.py)
+    then     embed → discovery → scores → report
+
+Every stage can be killed and resumed.  This is the only file that knows all rooms of the house.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autonovel import discovery, networks, record
+from autonovel.companion import Companion
+from autonovel.data import ImageSet, channel_statistics
+from autonovel.data.checks import check_problem
+from autonovel.device import precision
+from autonovel.embedding import Embedding, embed
+from autonovel.methods import METHODS, Problem
+from autonovel.methods.kmeans import centres, nearest
+from autonovel.methods.rotnet import Rotation
+from autonovel.methods.supervised import Supervised
+from autonovel.networks import Model, heads
+from autonovel.record import PIXELS, system_scores
+from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
+from autonovel.settings import Recipe
+from autonovel.training import checkpoint
+from autonovel.training.display import Display
+from autonovel.training.loop import Context, run_stage
+from autonovel.training.stage import Stage
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to do: images, recipe, and where.
+
+    Attributes:
+        recipe: all settings.
+        train: labelled and unlabelled images.
+        test: held-out images with truth, or None.
+        n_new: number of new classes.
+        seed: of every random draw.
+        device: that trains.
+        folder: the run folder, locked by the caller.
+        display: for progress.
+        keep_going: go on after a collapse.
+    """
+
+    recipe: Recipe
+    train: ImageSet
+    test: ImageSet | None
+    n_new: int
+    seed: int
+    device: torch.device
+    folder: Path
+    display: Display
+    keep_going: bool = False
+
+    @property
+    def problem(self) -> Problem:
+        """Return the numbers a method needs."""
+        return Problem(self.train.n_known, self.n_new, self.seed)
+
+    def context(self, folder: Path, label: str = "") -> Context:
+        """Return the training context for stages under ``folder``."""
+        return Context(
+            folder, Journal(folder / "metrics.jsonl"), self.seed, self.device, self.display,
+            self.keep_going, self.recipe.run.checkpoint_seconds, label,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one system found: its model, what the model says of the training images, and the time it took."""
+
+    model: Model
+    embedding: Embedding
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished run holds in memory; all of it is in the run folder too."""
+
+    model: Model
+    embedding: Embedding
+    discovery: discovery.Discovery
+    results: dict[str, Any]
+
+
+def run(job: Job) -> Outcome:
+    """Do the whole job and return what came of it; work already in the folder is taken up."""
+    check_problem(job.train, job.n_new, job.recipe)
+    started = time.monotonic()
+    seen = as_seen(job)
+    _, seconds = extractor(seen)
+    primary, *others = job.recipe.run.systems
+    with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
+        found = system(seen, primary, job.folder)
+        for name in others:
+            if name not in beside:
+                side_system(seen, name)
+        for companion in beside.values():
+            companion.wait()
+    seconds[primary] = found.seconds
+    sides = {name: read_json(job.folder / "systems" / name / "results.json") for name in others}
+    seconds |= {name: side["seconds"] for name, side in sides.items()}
+    scores = {primary: system_scores(seen.train, found.embedding)} | {n: side["scores"] for n, side in sides.items()}
+    return _deliver(job, seen, found, scores, seconds, started)
+
+
+def as_seen(job: Job) -> Job:
+    """Return the job with its images at the size the network sees."""
+    side = job.recipe.data.size
+    return replace(job, train=job.train.resized(side), test=job.test.resized(side) if job.test else None)
+
+
+def extractor(job: Job) -> tuple[Model, dict[str, float]]:
+    """Return the model after the stages all systems share, and the seconds each took."""
+    model = new_model(job.recipe, job.train, job.seed)
+    model.precision = precision(job.recipe.network.precision, job.device)
+    seconds = {}
+    context = job.context(job.folder)
+    for name, stage in shared_stages(job).items():
+        seconds[name] = run_stage(model, stage, job.train, context)
+    return model.to(job.device), seconds
+
+
+def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
+    """Return the untrained model, or the one whose trunk comes from a file."""
+    mean, std = channel_statistics(images.images)
+    model = networks.build(recipe.network.name, images.images.shape[1], mean, std, seed)
+    if recipe.pretrain.kind == "weights":
+        checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
+    return model
+
+
+def shared_stages(job: Job) -> dict[str, Stage]:
+    """Return stages 1 and 2 by name, as far as the recipe has them."""
+    r = job.recipe
+    stages: dict[str, Stage] = {}
+    if r.pretrain.kind == "rotation":
+        stages["rotation"] = Rotation(r.pretrain, job.seed)
+    if r.supervised.epochs:
+        from_scratch = r.pretrain.kind == "supervised"
+        stages["supervised"] = Supervised(r.supervised, job.train.n_known, job.seed, from_scratch)
+    return stages
+
+
+def system(job: Job, name: str, folder: Path) -> Found:
+    """Bring one system to its end, its own stages under ``folder``, new classes ordered by size."""
+    model, _ = extractor(job)
+    method, context = METHODS[name], job.context(folder, name)
+    start = time.monotonic()
+    stages = method.stages(job.recipe, job.problem)
+    seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
+    method.finish(model, job.train, job.problem)
+    embedding = embed(model, job.train.images)
+    _order_by_size(model, discovery.by_size(job.train, embedding.p_new), job.train.n_known)
+    return Found(model, embed(model, job.train.images), seconds or time.monotonic() - start)
+
+
+def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:
+    new, known = model.heads["new"], model.heads["known"]
+    assert isinstance(new, torch.nn.Linear) and isinstance(known, torch.nn.Linear)
+    order = order.to(model.mean.device)
+    heads.reorder(new, order)
+    if known.out_features > n_known:
+        heads.reorder(known, torch.cat([torch.arange(n_known, device=order.device), order + n_known]))
+
+
+def side_system(job: Job, name: str) -> None:
+    """Bring a system of the comparison to its end under ``systems/NAME`` and write its scores there."""
+    folder = job.folder / "systems" / name
+    with subfolder_lock(folder):
+        if (folder / "results.json").exists():
+            return
+        if name == PIXELS:
+            start = time.monotonic()
+            pixels = job.train.images[job.train.unlabelled].float() / 255
+            clusters = nearest(pixels, centres(pixels, job.n_new, job.seed))
+            scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
+        else:
+            found = system(job, name, folder)
+            scores, seconds = system_scores(job.train, found.embedding), found.seconds
+        write_json(folder / "results.json", {"scores": scores, "seconds": seconds})
+
+
+def _trains(job: Job, name: str) -> bool:
+    return name in METHODS and bool(METHODS[name].stages(job.recipe, job.problem))
+
+
+@contextlib.contextmanager
+def _companions(job: Job, names: list[str]) -> Iterator[dict[str, Companion]]:
+    """Train ``names`` in processes beside this one, if the recipe wants it and the images have a source."""
+    possible = job.recipe.run.parallel and job.device.type == "cpu" and job.recipe.data.source != "arrays"
+    companions: dict[str, Companion] = {}
+    try:
+        for name in names if possible else []:
+            companions[name] = Companion(job.folder, name, job.display, job.keep_going)
+        yield companions
+    finally:
+        for companion in companions.values():
+            companion.stop()
+
+
+def _deliver(
+    job: Job, seen: Job, found: Found, scores: dict[str, Any], seconds: dict[str, float], started: float
+) -> Outcome:
+    """Write the model, the embedding, the discovery, the scores and the report."""
+    checkpoint.save_model(job.folder / "model.safetensors", found.model)
+    found.embedding.save(job.folder / "embedding.safetensors")
+    result = discovery.discover(seen.train, found.embedding)
+    result.save(job.folder)
+    on_test = embed(found.model, seen.test.images) if seen.test else None
+    joint = record.joint_scores(seen.train, found.embedding, seen.test, on_test)
+    seconds["report"] = 0.0
+    results = record.results(job.recipe, job.seed, scores, joint, seconds)
+    from autonovel.report import write_report  # draws with libraries that training does not need
+
+    drawing = time.monotonic()
+    write_report(job.folder, job.train, found.embedding, result, results)
+    seconds["report"] = time.monotonic() - drawing
+    seconds["total"] = time.monotonic() - started
+    write_json(job.folder / "results.json", results)
+    record.finish(job.folder, job.device)
+    return Outcome(found.model, found.embedding, result, results)

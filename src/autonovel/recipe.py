@@ -1,0 +1,203 @@
+"""Recipes: read from TOML, filled from a preset, overridden by ``--set``, checked at the border.
+
+Order of precedence, later wins: defaults, the recipe's own preset, the recipe, a preset given by
+``--set preset=…``, other ``--set`` values.  Every value remembers where it came from.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from autonovel.errors import UsageError
+from autonovel.presets import PRESETS
+from autonovel.settings import Recipe
+
+Flat = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A recipe, and the source of every value in it."""
+
+    recipe: Recipe
+    sources: dict[str, str]
+
+
+def names() -> list[str]:
+    """Return the names of the recipes inside the package."""
+    folder = resources.files("autonovel") / "recipes"
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
+
+
+def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded:
+    """Return the recipe ``name`` (of the package, or a path to a TOML file) with ``overrides`` applied.
+
+    Args:
+        name: ``demo``, or ``my/recipe.toml``.
+        overrides: ``section.key=value`` strings, or a mapping from ``section.key`` to values.
+    """
+    label, text = _read(name)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"recipe {name} is not valid TOML: {error}.") from error
+    written = _flatten(table)
+    written.setdefault("name", label)
+    comments = _comments(text)
+    given = dict(overrides) if isinstance(overrides, Mapping) else dict(map(_parse_override, overrides))
+    layers: list[tuple[Flat, str]] = [
+        (_preset(written.get("preset", "")), f"preset {written.get('preset', '')}"),
+        (written, f"recipe {label}"),
+        (_preset(given.get("preset", "")), f"preset {given.get('preset', '')}"),
+        (given, "--set"),
+    ]
+    values, sources = default_values(), default_sources()
+    for layer, origin in layers:
+        for key, value in layer.items():
+            values[key] = _checked(key, value, values)
+            sources[key] = comments.get(key, origin) if layer is written else origin
+    return Loaded(build(values), sources)
+
+
+def build(values: Mapping[str, Any]) -> Recipe:
+    """Return the recipe of flat ``values``, with every bound and choice checked."""
+    made = _make(Recipe, values, "")
+    assert isinstance(made, Recipe)
+    return made
+
+
+def flatten(recipe: Recipe) -> Flat:
+    """Return every setting of ``recipe`` by its dotted name, as plain values for JSON."""
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in _walk(recipe, "")}
+
+
+def restore(values: Mapping[str, Any]) -> Recipe:
+    """Return the recipe that ``flatten`` wrote; settings it does not know are an error."""
+    known = default_values()
+    return build(known | {key: _checked(key, value, known) for key, value in values.items()})
+
+
+def default_values() -> Flat:
+    """Return the defaults of all settings by dotted name."""
+    return dict(_walk(Recipe(), ""))
+
+
+def default_sources() -> dict[str, str]:
+    """Return where each default comes from."""
+    return {key: f"default: {meta.get('source', 'ours')}" for key, meta in _metadata(Recipe(), "")}
+
+
+def documentation() -> dict[str, str]:
+    """Return what each setting means."""
+    return {key: str(meta.get("doc", "")) for key, meta in _metadata(Recipe(), "")}
+
+
+def _walk(section: Any, prefix: str) -> list[tuple[str, Any]]:
+    out: list[tuple[str, Any]] = []
+    for f in fields(section):
+        value = getattr(section, f.name)
+        out += _walk(value, f"{prefix}{f.name}.") if is_dataclass(value) else [(prefix + f.name, value)]
+    return out
+
+
+def _metadata(section: Any, prefix: str) -> list[tuple[str, Mapping[str, Any]]]:
+    out: list[tuple[str, Mapping[str, Any]]] = []
+    for f in fields(section):
+        value = getattr(section, f.name)
+        out += _metadata(value, f"{prefix}{f.name}.") if is_dataclass(value) else [(prefix + f.name, f.metadata)]
+    return out
+
+
+def _make(kind: type, values: Mapping[str, Any], prefix: str) -> Any:
+    made = {}
+    for f in fields(kind):
+        default = f.default_factory() if callable(f.default_factory) else f.default
+        nested = is_dataclass(default) and not isinstance(default, type)
+        made[f.name] = _make(type(default), values, f"{prefix}{f.name}.") if nested else values[prefix + f.name]
+    return kind(**made)
+
+
+def _read(name: str) -> tuple[str, str]:
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise UsageError(f"no recipe file {name}. Give a path to a TOML file, or one of: {', '.join(names())}.")
+        try:
+            return path.stem, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"recipe {name} is not UTF-8 text: {error}.") from error
+    if name not in names():
+        raise UsageError(f"no recipe named {name!r}.{_nearest(name, names())} Recipes: {', '.join(names())}.")
+    text = (resources.files("autonovel") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+    return name, text
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Flat:
+    out: Flat = {}
+    for key, value in table.items():
+        out |= _flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return out
+
+
+def _comments(text: str) -> dict[str, str]:
+    """Return the comment behind each ``key = value  # source`` line by dotted name."""
+    out, section = {}, ""
+    for line in text.splitlines():
+        if header := re.match(r"\s*\[([\w.-]+)\]", line):
+            section = header[1] + "."
+        elif entry := re.match(r"\s*([\w-]+)\s*=.*?#\s*(.+)$", line):
+            out[section + entry[1]] = entry[2].strip()
+    return out
+
+
+def _preset(name: Any) -> Flat:
+    if name and name not in PRESETS:
+        raise UsageError(f"no preset {name!r}; presets: {', '.join(PRESETS)}.")
+    return PRESETS[name] if name else {}
+
+
+def _parse_override(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--set {text!r} is not of the form section.key=value, such as joint.lr=0.05.")
+    try:
+        return key.strip(), tomllib.loads(f"v = {value}")["v"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value.strip()  # a bare word: --set preset=paper
+
+
+def _nearest(key: str, options: Iterable[str]) -> str:
+    close = difflib.get_close_matches(key, list(options), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _checked(key: str, value: Any, known: Flat) -> Any:
+    """Return ``value`` in the type of the setting ``key``, or say what is wrong with it."""
+    if key not in known:
+        raise UsageError(f"unknown setting {key!r}.{_nearest(key, known)} `autonovel show demo` lists all settings.")
+    default = known[key]
+    if isinstance(default, tuple):
+        entries = value.split(",") if isinstance(value, str) and value else value
+        entries = list(entries) if isinstance(entries, list | tuple) else [entries] if entries not in ("", None) else []
+        integers = key.endswith("decay_at")
+        return tuple(_scalar(key, int if integers else str, entry) for entry in entries)
+    return _scalar(key, type(default), value)
+
+
+def _scalar(key: str, kind: type, value: Any) -> Any:
+    if kind is str and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # known = [0, 1] names digits
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is str and isinstance(value, str):
+        return value.strip()
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        if kind is float and value != value:
+            raise UsageError(f"{key} is not a number (nan).")
+        return value
+    raise UsageError(f"{key} is {value!r}; it must be of type {kind.__name__}.")

@@ -1,0 +1,117 @@
+"""What a run writes down about itself: ``run.json`` before it starts, ``results.json`` when it is done."""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autonovel import device as devices
+from autonovel import evaluation, recipe
+from autonovel.data import ImageSet
+from autonovel.embedding import Embedding
+from autonovel.errors import UsageError
+from autonovel.run_folder import FORMAT, check_format, write_json
+from autonovel.settings import Recipe
+
+PIXELS = "kmeans-pixels"
+
+
+def begin(
+    folder: Path, settings: Recipe, seed: int, device: torch.device, images: ImageSet, n_new: int, command: list[str]
+) -> None:
+    """Write ``run.json`` of a new run, or check that a resumed one is the same run."""
+    now = _now()
+    path = folder / "run.json"
+    if path.exists():
+        before = check_format(folder)
+        _check_same(before, settings, seed)
+        write_json(path, before | {"parts": [*before["parts"], {"started": now, "command": command}]})
+        return
+    facts = {
+        "format": FORMAT,
+        "recipe": recipe.flatten(settings),
+        "seed": seed,
+        "device": device.type,
+        **{("hardware" if key == "device" else key): value for key, value in devices.facts(device).items()},
+        "threads": {
+            "rotation": settings.pretrain.threads,
+            "supervised": settings.supervised.threads,
+            "joint": settings.joint.threads,
+            "torch default": torch.get_num_threads(),
+        },
+        "primary": settings.run.systems[0],
+        "images": list(images.images.shape),
+        "class_names": list(images.class_names),
+        "n_new": n_new,
+        "parts": [{"started": now, "command": command}],
+    }
+    write_json(path, facts)
+
+
+def _check_same(before: dict[str, Any], settings: Recipe, seed: int) -> None:
+    now = recipe.flatten(settings) | {"seed": seed}
+    then = before["recipe"] | {"seed": before["seed"]}
+    changed = [f"{key}: {then.get(key)!r} there, {now.get(key)!r} now" for key in now if now[key] != then.get(key)]
+    if changed:
+        raise UsageError(
+            f"this run folder was begun with other settings ({'; '.join(changed[:4])}). "
+            "Resume with the same ones, or choose another --out."
+        )
+
+
+def finish(folder: Path, device: torch.device) -> None:
+    """Add the end of the run to ``run.json``."""
+    facts = check_format(folder)
+    write_json(folder / "run.json", facts | {"finished": _now(), "peak_memory": devices.peak_memory_bytes(device)})
+
+
+def cluster_scores(images: ImageSet, clusters: Tensor) -> dict[str, float] | None:
+    """Return ACC, NMI and ARI of the unlabelled images' clusters, or None where nobody knows the truth."""
+    if images.truth is None:
+        return None
+    return evaluation.score(images.truth[images.unlabelled].numpy(), clusters.numpy()).as_dict()
+
+
+def system_scores(images: ImageSet, embedding: Embedding) -> dict[str, float] | None:
+    """Return the scores of a system by its head of the new classes, the paper's headline protocol."""
+    return cluster_scores(images, embedding.p_new[images.unlabelled].argmax(dim=1))
+
+
+def joint_scores(
+    train: ImageSet, on_train: Embedding, test: ImageSet | None = None, on_test: Embedding | None = None
+) -> dict[str, Any] | None:
+    """Return old / new / all accuracies of a grown head, on the test images if some were held out.
+
+    None without truth or without a grown head.  The split is named, so that nobody mistakes one for the other.
+    """
+    images, embedding, split = train, on_train, "the training images (none were held out)"
+    if test is not None and on_test is not None:
+        images, embedding, split = test, on_test, "held-out test images"
+    if images.truth is None or embedding.p_known.shape[1] == images.n_known:
+        return None
+    found = evaluation.incremental(images.truth.numpy(), embedding.p_known.argmax(dim=1).numpy(), images.n_known)
+    return {"split": split, "protocols": {name: value.as_dict() for name, value in found.items()}}
+
+
+def results(
+    settings: Recipe, seed: int, scores: dict[str, Any], joint: dict[str, Any] | None, seconds: dict[str, float]
+) -> dict[str, Any]:
+    """Return the content of ``results.json``; ``seconds`` may still be filled in."""
+    return {
+        "format": FORMAT,
+        "recipe": settings.name,
+        "preset": settings.preset,
+        "seed": seed,
+        "primary": settings.run.systems[0],
+        "systems": scores,
+        "incremental": joint,
+        "seconds": seconds,
+        "epoch": "last",
+        "departures": list(settings.departures),
+    }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

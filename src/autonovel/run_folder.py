@@ -1,0 +1,214 @@
+"""The run folder and its one writer: whatever is on disk is whole, also after a kill.
+
+Documents are replaced atomically (written beside, fsynced, renamed); journals are appended line by line
+and repaired on opening if their last line is torn; a lock keeps a second process out and dies with its
+owner, however that died.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from autonovel.errors import RunFolderError, UsageError
+
+FORMAT = 1
+LOCK = ".lock"
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put ``content`` at ``path`` in one step: readers see the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".partial")
+    with _explained(path), beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    with _explained(path):
+        os.replace(beside, path)
+        _sync_folder(path.parent)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Put ``content`` at ``path`` as readable JSON, atomically."""
+    replace_file(path, (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON document at ``path``, or say why it cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunFolderError(f"{path} is missing; is {path.parent} the folder of a finished run?") from error
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}). Restore it, or start anew with --overwrite.") from error
+
+
+class Journal:
+    """A file of JSON lines that only grows; a torn last line is dropped on opening."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines = _whole_lines(path)
+        if path.exists() and path.stat().st_size != sum(len(_encode(line)) for line in self.lines):
+            self._rewrite()
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Add a line and wait until it is on disk."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with _explained(self.path), self.path.open("ab") as file:
+            file.write(_encode(line))
+            file.flush()
+            os.fsync(file.fileno())
+        self.lines.append(line)
+
+    def rewind(self, stage: str, epoch: int) -> None:
+        """Forget the lines of ``stage`` from ``epoch`` on: they will be written again."""
+        kept = [line for line in self.lines if line.get("stage") != stage or line.get("epoch", -1) < epoch]
+        if kept != self.lines:
+            self.lines = kept
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        replace_file(self.path, b"".join(map(_encode, self.lines)))
+
+
+def _encode(line: dict[str, Any]) -> bytes:
+    return (json.dumps(line, ensure_ascii=False) + "\n").encode()
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    lines: list[dict[str, Any]] = []
+    raw = path.read_bytes().split(b"\n")
+    for number, line in enumerate(raw):
+        try:
+            entry = json.loads(line) if line.strip() else None
+        except ValueError as error:
+            if number < len(raw) - 1:
+                raise RunFolderError(f"line {number + 1} of {path} is damaged ({error}).") from error
+            entry = None  # torn by a kill while it was written
+        if isinstance(entry, dict):
+            lines.append(entry)
+    return lines
+
+
+class RunFolder:
+    """A locked run folder.  Make one with ``create`` or ``resume``, and close it (or use ``with``)."""
+
+    def __init__(self, path: Path, lock: IO[bytes]) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def create(cls, path: Path, overwrite: bool = False) -> "RunFolder":
+        """Return a new, empty, locked run folder; an existing one is replaced only if told so."""
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"{path} is a file; choose another folder with --out.")
+        if path.exists() and any(entry.name != LOCK for entry in path.iterdir()):
+            if not overwrite:
+                raise UsageError(
+                    f"{path} already exists. Go on with it by --resume, replace it by --overwrite, "
+                    "or choose another folder with --out."
+                )
+            if not (path / "run.json").exists():
+                raise UsageError(f"{path} is not a run folder, so --overwrite does not touch it. Choose another --out.")
+        with _explained(path):
+            path.mkdir(parents=True, exist_ok=True)
+        folder = cls(path, _lock(path))
+        for entry in list(path.iterdir()):
+            if entry.name != LOCK:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        return folder
+
+    @classmethod
+    def resume(cls, path: Path) -> "RunFolder":
+        """Return an existing run folder, locked, after checking its format."""
+        check_format(path)
+        return cls(path, _lock(path))
+
+    def close(self) -> None:
+        """Give up the lock."""
+        self._lock.close()
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_format(path: Path) -> dict[str, Any]:
+    """Return ``run.json`` of the run at ``path``, or say why this version cannot use it."""
+    if not path.is_dir():
+        raise RunFolderError(f"there is no run folder {path}. Start the run without --resume first.")
+    facts = read_json(path / "run.json")
+    found = facts.get("format") if isinstance(facts, dict) else None
+    if found != FORMAT:
+        raise RunFolderError(
+            f"{path} has run-folder format {found}; this version reads format {FORMAT}. "
+            "Use the version that wrote it, or start anew with --overwrite."
+        )
+    return dict(facts)
+
+
+def subfolder_lock(path: Path, patience: float = 5.0) -> RunFolder:
+    """Return ``path`` as a locked folder of its own, waiting a little for a dying owner to let go."""
+    path.mkdir(parents=True, exist_ok=True)
+    return RunFolder(path, _lock(path, patience))
+
+
+def _lock(path: Path, patience: float = 0.0) -> IO[bytes]:
+    """Return the open lock file of ``path``; the system frees it when the process ends, killed or not."""
+    with _explained(path):
+        file = (path / LOCK).open("ab")
+    deadline = time.monotonic() + patience
+    while not _try_lock(file):
+        if time.monotonic() >= deadline:
+            file.close()
+            raise RunFolderError(f"{path} is in use by another autonovel process. Wait, or choose another --out.")
+        time.sleep(0.1)
+    return file
+
+
+def _try_lock(file: IO[bytes]) -> bool:
+    try:
+        if os.name == "nt":  # pragma: no cover
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # pragma: no cover
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write into an error that says where and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {path}: {error.strerror or error}. Free space or choose another folder with --out; "
+            "what was finished before is kept."
+        ) from error

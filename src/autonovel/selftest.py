@@ -1,0 +1,121 @@
+"""Every objective again as naive loops, and the comparison of the two.
+
+The tests use these oracles on many inputs; ``autonovel doctor`` uses them on a few, on whatever device
+and build of torch it finds.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from autonovel import objectives
+
+Rows = Sequence[Sequence[float]]
+
+
+def top_k_set(z: Sequence[float], k: int, by: str = "value") -> set[int]:
+    """Return the k dimensions with the highest value (or magnitude); ties go to the lower dimension."""
+    ranked = sorted(range(len(z)), key=lambda d: (-(abs(z[d]) if by == "magnitude" else z[d]), d))
+    return set(ranked[:k])
+
+
+def pair_labels(z: Rows, k: int, by: str = "value") -> list[list[bool]]:
+    """Return s_ij for all ordered pairs by comparing sets."""
+    sets = [top_k_set(row, k, by) for row in z]
+    return [[a == b for b in sets] for a in sets]
+
+
+def pairs_in_groups(taken: Sequence[bool], group: int) -> list[list[bool]]:
+    """Return which pairs are compared: both taken, and in one group of the taken in order."""
+    place = {i: rank for rank, i in enumerate(i for i, t in enumerate(taken) if t)}
+    n = len(taken)
+    return [
+        [i in place and j in place and (group <= 0 or place[i] // group == place[j] // group) for j in range(n)]
+        for i in range(n)
+    ]
+
+
+def pairwise_bce(p: Rows, q: Rows, s: Sequence[Sequence[bool]], pairs: Sequence[Sequence[bool]]) -> float:
+    """Return the mean over ``pairs`` of −log(score) or −log(1 − score)."""
+    losses = []
+    for i, row in enumerate(p):
+        for j, other in enumerate(q):
+            if pairs[i][j]:
+                score = sum(a * b for a, b in zip(row, other, strict=True))
+                losses.append(-math.log((score if s[i][j] else 1 - score) + 1e-7))
+    return sum(losses) / len(losses) if losses else 0.0
+
+
+def consistency(p: Rows, q: Rows, taken: Sequence[bool], over_classes: str) -> float:
+    """Return the mean over taken rows of the mean (or sum) over classes of squared differences."""
+    rows = []
+    for a, b, t in zip(p, q, taken, strict=True):
+        if t:
+            total = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+            rows.append(total / len(a) if over_classes == "mean" else total)
+    return sum(rows) / len(rows) if rows else 0.0
+
+
+def cross_entropy(logits: Rows, y: Sequence[int], taken: Sequence[bool]) -> float:
+    """Return the mean over taken rows of −log softmax(logits)[y]."""
+    losses = []
+    for row, label, t in zip(logits, y, taken, strict=True):
+        if t:
+            losses.append(math.log(sum(math.exp(v) for v in row)) - row[label])
+    return sum(losses) / len(losses) if losses else 0.0
+
+
+def ramp(t: float, length: float) -> float:
+    """Return exp(−5 (1 − min(t, T) / T)²)."""
+    return math.exp(-5 * (1 - min(t, length) / length) ** 2) if length > 0 else 1.0
+
+
+def _close(got: Tensor, wanted: float) -> bool:
+    return math.isclose(float(got), wanted, rel_tol=1e-4, abs_tol=1e-5)
+
+
+def _case(device: torch.device) -> dict[str, Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    z = torch.randn(12, 16, generator=rng).relu()
+    z[3], z[7] = z[2], 0.0
+    p, q = torch.randn(2, 12, 5, generator=rng)
+    case = {"z": z, "logits": p, "p": p.softmax(1), "q": q.softmax(1)}
+    case |= {"y": torch.randint(0, 5, (12,), generator=rng), "w": (torch.rand(12, generator=rng) < 0.7).float()}
+    return {name: value.to(device) for name, value in case.items()}
+
+
+def check(device: torch.device) -> dict[str, bool]:
+    """Return, for each objective by name, whether it agrees with its oracle on ``device``."""
+    c = _case(device)
+    logits = c["logits"].tolist()
+    z, p, q, y, w = c["z"].tolist(), c["p"].tolist(), c["q"].tolist(), c["y"].tolist(), (c["w"] > 0).tolist()
+    s, pairs = objectives.pair_labels(c["z"], 3), objectives.pairs_in_groups(c["w"], 4)
+    named: dict[str, Callable[[], bool]] = {
+        "pair labels": lambda: bool(s.tolist() == pair_labels(z, 3)),
+        "pair labels by magnitude": lambda: bool(
+            objectives.pair_labels(c["logits"], 2, "magnitude").tolist() == pair_labels(logits, 2, "magnitude")
+        ),
+        "pairs in groups": lambda: bool((pairs > 0).tolist() == pairs_in_groups(w, 4)),
+        "pairwise BCE": lambda: _close(
+            objectives.pairwise_bce(c["p"], c["q"], s, pairs), pairwise_bce(p, q, s.tolist(), pairs_in_groups(w, 4))
+        ),
+        "consistency (mean)": lambda: _close(
+            objectives.consistency(c["p"], c["q"]), consistency(p, q, [True] * 12, "mean")
+        ),
+        "consistency (sum)": lambda: _close(
+            objectives.consistency(c["p"], c["q"], c["w"], "sum"), consistency(p, q, w, "sum")
+        ),
+        "cross-entropy": lambda: _close(
+            objectives.cross_entropy(c["logits"], c["y"], c["w"]), cross_entropy(logits, y, w)
+        ),
+        "pseudo-labels": lambda: bool(
+            objectives.pseudo_labels(c["logits"], 7).tolist()
+            == [7 + max(range(5), key=row.__getitem__) for row in logits]
+        ),
+        "ramp": lambda: all(
+            _close(objectives.ramp(torch.tensor(float(t), device=device), 10.0), ramp(t, 10.0)) for t in range(12)
+        ),
+    }
+    return {name: test() for name, test in named.items()}

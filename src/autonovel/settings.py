@@ -1,0 +1,202 @@
+"""Every setting of a run, typed, with its meaning and where its default comes from.
+
+Defaults are the published code's for CIFAR-10 unless a source says otherwise.  ``autonovel show`` prints
+this page for a recipe; ``recipe.py`` reads and checks values for it.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from autonovel.errors import UsageError
+
+T = TypeVar("T")
+
+CODE = "published code"
+OURS = "ours"
+
+
+def setting(
+    default: T,
+    doc: str,
+    source: str = OURS,
+    *,
+    choices: tuple[Any, ...] = (),
+    low: float | None = None,
+    high: float | None = None,
+) -> T:
+    """Return a dataclass field that knows its meaning, its source and its bounds."""
+    made: Any = field(
+        default=default, metadata={"doc": doc, "source": source, "choices": choices, "low": low, "high": high}
+    )
+    return made  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A group of settings; checks choices and bounds when made."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value, meta = getattr(self, f.name), f.metadata
+            where = f"{type(self).__name__.lower()}.{f.name}"
+            given = value if isinstance(value, tuple) else (value,)
+            if meta.get("choices") and any(v not in meta["choices"] for v in given):
+                raise UsageError(f"{where} is {value!r}; it must be one of {', '.join(map(str, meta['choices']))}.")
+            if meta.get("low") is not None and any(v < meta["low"] for v in given):
+                raise UsageError(f"{where} is {value!r}; it must be at least {meta['low']}.")
+            if meta.get("high") is not None and any(v > meta["high"] for v in given):
+                raise UsageError(f"{where} is {value!r}; it must be at most {meta['high']}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Section):
+    """What is run and reported."""
+
+    systems: tuple[str, ...] = setting(
+        ("rankstats",),
+        "systems to run and compare; the first is the one whose classes are delivered",
+        choices=("rankstats", "rankstats-incremental", "kmeans", "kmeans-pixels"),
+    )
+    parallel: bool = setting(False, "train the systems' last stages as processes beside each other (CPU only)")
+    checkpoint_seconds: float = setting(20.0, "seconds between checkpoints inside a stage", low=0)
+    map_points: int = setting(2000, "images on the report's t-SNE map", low=10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Section):
+    """Which images."""
+
+    source: str = setting("arrays", "where images come from: the embedded sample, or the caller's arrays",
+                          choices=("arrays", "sample"))  # fmt: skip
+    known: tuple[str, ...] = setting((), "names of the known classes; all others of the source are new")
+    size: int = setting(0, "side to which images are resized (0: left as they are)", low=0)
+    test_fraction: float = setting(0.0, "share of each class held out from training for the test scores",
+                                   low=0.0, high=0.9)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Section):
+    """Which feature extractor."""
+
+    name: str = setting("resnet18", "feature extractor", "paper, section 3.1", choices=("resnet18", "small"))
+    precision: str = setting("auto", "trunk arithmetic; auto: bf16 on a GPU that has it, else float32",
+                             choices=("auto", "float32", "bf16"))  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment(Section):
+    """What a random view of an image is."""
+
+    crop: int = setting(0, "random crop after padding by this many black pixels", low=0)
+    reflect_shift: int = setting(0, "random shift by up to this many pixels, border mirrored", low=0)
+    flip: bool = setting(False, "mirror left to right with probability 1/2")
+    rotate: float = setting(0.0, "largest random rotation in radians", low=0)
+    shear: float = setting(0.0, "largest random shear in radians", low=0, high=1.5)
+    scale: float = setting(0.0, "largest random relative change of size", low=0, high=0.9)
+    shift: float = setting(0.0, "largest random shift in pixels, black outside", low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage(Section):
+    """What all training stages have in common."""
+
+    epochs: int = setting(200, "passes over the stage's images", low=0)
+    batch_size: int = setting(128, "images per step", CODE, low=1)
+    optimiser: str = setting("sgd", "optimiser", CODE, choices=("sgd", "adam"))
+    lr: float = setting(0.1, "peak learning rate", CODE, low=0)
+    momentum: float = setting(0.9, "momentum of SGD", CODE, low=0, high=1)
+    nesterov: bool = setting(False, "Nesterov momentum", CODE)
+    weight_decay: float = setting(1e-4, "L2 penalty", CODE, low=0)
+    schedule: str = setting("step", "shape of the learning rate over the epochs", CODE,
+                            choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
+    decay_every: int = setting(170, "epochs between decays (step)", CODE, low=1)
+    decay_at: tuple[int, ...] = setting((), "epochs of decay (multistep)", CODE)
+    decay_factor: float = setting(0.1, "factor of each decay (step, multistep)", CODE, low=0)
+    schedule_ahead: int = setting(0, "epochs by which the schedule runs early (the published code: 1)", low=0)
+    peak_at: float = setting(0.3, "share of the steps before the peak (one-cycle)", low=0, high=1)
+    tail: float = setting(0.2, "last share of the steps, over which the rate falls to 0 (tail)", low=0, high=1)
+    warmup_epochs: float = setting(0.0, "epochs over which the rate first rises from 0", low=0)
+    frozen: tuple[str, ...] = setting((), "blocks of the network held fixed")
+    frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: batch or fixed statistics", CODE,
+                                    choices=("train", "eval"))  # fmt: skip
+    threads: int = setting(0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0)
+    augment: Augment = field(default_factory=Augment, metadata={"doc": "random views"})
+
+
+FROZEN = ("stem", "block1", "block2", "block3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrain(Stage):
+    """Stage 1: learn features without labels, on all images."""
+
+    kind: str = setting("rotation", "rotation; supervised: stage 2 trains the whole network from scratch; "
+                        "none: stage 2 starts from random weights; weights: start from a file", "paper, section 2.1",
+                        choices=("rotation", "supervised", "none", "weights"))  # fmt: skip
+    weights: str = setting("", "safetensors file of a trunk (kind = weights)")
+    rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
+                             choices=("four", "one"))  # fmt: skip
+    nesterov: bool = setting(True, "Nesterov momentum", CODE)
+    weight_decay: float = setting(5e-4, "L2 penalty", CODE, low=0)
+    schedule: str = setting("multistep", "shape of the learning rate over the epochs", CODE,
+                            choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
+    decay_at: tuple[int, ...] = setting((60, 120, 160, 200), "epochs of decay (multistep)", CODE)
+    decay_factor: float = setting(0.2, "factor of each decay (step, multistep)", CODE, low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supervised(Stage):
+    """Stage 2: classify the known classes."""
+
+    epochs: int = setting(100, "passes over the labelled images (0: no stage 2)", CODE, low=0)
+    decay_every: int = setting(10, "epochs between decays (step)", CODE, low=1)
+    decay_factor: float = setting(0.5, "factor of each decay (step, multistep)", CODE, low=0)
+    frozen: tuple[str, ...] = setting(FROZEN, "blocks of the network held fixed", "paper, section 2.1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint(Stage):
+    """Stage 3: known and new classes together, by ranking statistics."""
+
+    frozen: tuple[str, ...] = setting(FROZEN, "blocks of the network held fixed", "paper, section 2.3")
+    batch: str = setting("fixed", "fixed: the same number of labelled images in every batch; merged: one shuffle "
+                         "of all images", choices=("fixed", "merged"))  # fmt: skip
+    labelled_per_batch: int = setting(0, "labelled images in a fixed batch (0: half)", low=0)
+    views: str = setting("joint", "joint: both views in one forward pass; separate: a pass and BatchNorm statistics "
+                         "each", choices=("joint", "separate"))  # fmt: skip
+    ce: bool = setting(True, "cross-entropy on the labelled images", "paper, eq. 1")
+    bce: bool = setting(True, "pairwise binary cross-entropy on the unlabelled images", "paper, eq. 3")
+    consistency: bool = setting(True, "agreement of two views", "paper, eq. 4")
+    k: int = setting(5, "size of the compared top-ranked sets", "paper, section 2.2", low=1)
+    rank_by: str = setting("value", "order features by value or by magnitude", CODE, choices=("value", "magnitude"))
+    group: int = setting(0, "compare pairs only inside groups of this many unlabelled images (0: all)", low=0)
+    bce_views: str = setting("two", "two: view 1 against view 2; one: view 1 against itself", CODE,
+                             choices=("two", "one"))  # fmt: skip
+    consistency_on: str = setting("all", "all: both heads on all images; own: each head on its own", CODE,
+                                  choices=("all", "own"))  # fmt: skip
+    consistency_over_classes: str = setting("mean", "mean or sum over the classes", CODE, choices=("mean", "sum"))
+    weight: float = setting(5.0, "λ, final weight of the consistency", CODE, low=0)
+    ramp_epochs: float = setting(50.0, "T, epochs until ramped terms have full weight", CODE, low=0)
+    ramp_by: str = setting("step", "the ramp moves every step, or every epoch (published code)",
+                           choices=("step", "epoch"))  # fmt: skip
+    pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
+    new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
+                            choices=("below", "random"))  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Section):
+    """A whole run."""
+
+    name: str = field(default="defaults", metadata={"doc": "name of the recipe"})
+    preset: str = setting("", "a named set of switches: code (as published), paper (as printed), or none",
+                          choices=("", "code", "paper"))  # fmt: skip
+    about: str = field(default="", metadata={"doc": "what it is, in a sentence"})
+    departures: tuple[str, ...] = field(default=(), metadata={"doc": "where it departs from the paper"})
+    minutes: str = field(default="", metadata={"doc": "how long it takes, and on what"})
+    run: Run = field(default_factory=Run)
+    data: Data = field(default_factory=Data)
+    network: Network = field(default_factory=Network)
+    pretrain: Pretrain = field(default_factory=Pretrain)
+    supervised: Supervised = field(default_factory=Supervised)
+    joint: Joint = field(default_factory=Joint)

@@ -1,0 +1,72 @@
+"""Progress on a terminal: live bars with loss terms by name, or plain lines where there is no terminal."""
+
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def _terms(terms: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:.3f}" for name, value in terms.items())
+
+
+class TerminalDisplay:
+    """Shows every stage with its terms, images per second and time left."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.tasks: dict[str, TaskID] = {}
+        self.totals: dict[str, int] = {}
+        self.begun: dict[str, tuple[float, int]] = {}
+        self.printed: dict[str, float] = {}
+        self.bars: Progress | None = None
+
+    def say(self, text: str) -> None:
+        """Show a line of text."""
+        self.console.print(text, highlight=False, markup=False)
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """Open a bar, or print a line."""
+        self.totals[stage], self.begun[stage] = total, (time.monotonic(), done)
+        self.printed[stage] = time.monotonic()
+        if not self.console.is_terminal:
+            self.say(f"{stage}: {total} steps" + (f", going on from step {done}" if done else ""))
+            return
+        if self.bars is None:
+            self.bars = Progress(
+                TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"),
+                TextColumn("[dim]{task.fields[terms]}[/]"), TextColumn("{task.fields[rate]}"),
+                TimeRemainingColumn(compact=True), TextColumn("left"), console=self.console,
+            )  # fmt: skip
+            self.bars.start()
+        self.tasks[stage] = self.bars.add_task(stage, total=total, completed=done, terms="", rate="")
+
+    def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
+        """Move the bar, or print a line now and then."""
+        rate = f"{images_per_second:,.0f} images/s"
+        if self.bars is not None:
+            self.bars.update(self.tasks[stage], completed=done, terms=_terms(terms), rate=rate)
+        elif time.monotonic() - self.printed[stage] >= SECONDS_BETWEEN_LINES:
+            self.printed[stage] = time.monotonic()
+            share = 100 * done / max(self.totals[stage], 1)
+            self.say(f"{stage}: {share:3.0f} %  {_terms(terms)}  {rate}  {self._left(stage, done):.0f} s left")
+
+    def _left(self, stage: str, done: int) -> float:
+        start, already = self.begun[stage]
+        per_step = (time.monotonic() - start) / max(done - already, 1)
+        return per_step * (self.totals[stage] - done)
+
+    def end(self, stage: str) -> None:
+        """Close the bar."""
+        if self.bars is not None:
+            self.bars.update(self.tasks[stage], completed=self.totals[stage], rate="done")
+        else:
+            self.say(f"{stage}: done")
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self.bars is not None:
+            self.bars.stop()
+            self.bars = None

@@ -1,0 +1,1 @@
+"""Training: the one loop, schedules, optimisers, checkpoints, guards and progress."""

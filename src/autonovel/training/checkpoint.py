@@ -1,0 +1,85 @@
+"""The state of a stage as one safetensors file: model, optimiser and position together, or not at all."""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from autonovel.errors import RunFolderError, UsageError
+from autonovel.run_folder import replace_file
+
+
+def save_model(path: Path, model: nn.Module) -> None:
+    """Write the weights of ``model``."""
+    replace_file(path, save_tensors(_owned(model.state_dict())))
+
+
+def load_model(path: Path, model: nn.Module) -> None:
+    """Fill ``model`` with the weights at ``path``; its shapes must fit."""
+    try:
+        model.load_state_dict(_tensors(path))
+    except RuntimeError as error:
+        raise RunFolderError(f"{path} does not fit this network: {error}") from error
+
+
+def save(path: Path, model: nn.Module, optimiser: Optimizer, epoch: int, seconds: float) -> None:
+    """Write everything needed to go on with ``epoch`` (the next one)."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for name, parameter in _trained(model, optimiser):
+        for key, value in optimiser.state[parameter].items():
+            if isinstance(value, Tensor):
+                tensors[f"optimiser.{key}.{name}"] = value
+    position = {"position": json.dumps({"epoch": epoch, "seconds": seconds})}
+    replace_file(path, save_tensors(_owned(tensors), position))
+
+
+def load(path: Path, model: nn.Module, optimiser: Optimizer) -> tuple[int, float]:
+    """Fill model and optimiser; return the epoch to go on with and the seconds spent before."""
+    tensors = _tensors(path)
+    try:
+        model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+    except RuntimeError as error:
+        raise RunFolderError(f"{path} does not fit this network: {error}") from error
+    parameters = dict(_trained(model, optimiser))
+    for entry, value in tensors.items():
+        if entry.startswith("optimiser."):
+            _, key, name = entry.split(".", 2)
+            parameter = parameters[name]
+            on = torch.device("cpu") if key == "step" else parameter.device
+            optimiser.state[parameter][key] = value.to(on)
+    with safe_open(path, framework="pt") as file:
+        position = json.loads(file.metadata()["position"])
+    return int(position["epoch"]), float(position["seconds"])
+
+
+def _trained(model: nn.Module, optimiser: Optimizer) -> list[tuple[str, nn.Parameter]]:
+    known = {id(p) for group in optimiser.param_groups for p in group["params"]}
+    return [(name, p) for name, p in model.named_parameters() if id(p) in known]
+
+
+def _owned(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_tensors(path.read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}). Start the run anew with --overwrite.") from error
+
+
+def load_trunk(path: Path, model: nn.Module) -> None:
+    """Fill the trunk of ``model`` from a safetensors file of a whole model or of a trunk alone."""
+    if not path.is_file():
+        raise UsageError(f"pretrain.weights names {str(path)!r}, which is not a file. Give a safetensors file.")
+    tensors = _tensors(path)
+    prefixed = {name.removeprefix("trunk."): value for name, value in tensors.items() if name.startswith("trunk.")}
+    try:
+        model.get_submodule("trunk").load_state_dict(prefixed or tensors)
+    except RuntimeError as error:
+        raise UsageError(f"the weights in {path} do not fit network.name: {error}") from error

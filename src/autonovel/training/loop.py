@@ -1,0 +1,163 @@
+"""The one training loop: sums named terms, steps the optimiser, logs, guards, checkpoints.
+
+It knows nothing of the method; a stage brings its batches and its step.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from autonovel import draws
+from autonovel.data import ImageSet, Resident
+from autonovel.errors import GuardError
+from autonovel.networks import Model
+from autonovel.run_folder import Journal, read_json, write_json
+from autonovel.training import checkpoint, guard, optimisers
+from autonovel.training.display import Display
+from autonovel.training.schedules import learning_rate
+from autonovel.training.stage import Progress, Stage
+
+SECONDS_BETWEEN_UPDATES = 0.25
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where and how a stage is trained.
+
+    Attributes:
+        folder: the folder whose ``stages/NAME`` and ``metrics.jsonl`` it writes.
+        journal: the open ``metrics.jsonl``.
+        seed: of every random draw.
+        device: that trains.
+        display: for progress.
+        keep_going: go on after a collapse.
+        checkpoint_seconds: time between checkpoints.
+        label: what the display calls the system that is trained.
+    """
+
+    folder: Path
+    journal: Journal
+    seed: int
+    device: torch.device
+    display: Display
+    keep_going: bool = False
+    checkpoint_seconds: float = 20.0
+    label: str = ""
+
+    def title(self, stage: Stage) -> str:
+        """Return what the display calls ``stage``."""
+        return f"{stage.name} {self.label}".strip()
+
+
+def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) -> float:
+    """Bring ``model`` through ``stage`` and return the seconds it took, over all resumed parts.
+
+    A finished stage is loaded, a begun one goes on from its checkpoint, with the result it would have
+    had undisturbed.
+    """
+    folder = context.folder / "stages" / stage.name
+    stage.prepare(model)
+    model.to(context.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    finished = folder / "stage.json"
+    if finished.exists():
+        checkpoint.load_model(folder / "model.safetensors", model)
+        return float(read_json(finished)["seconds"])
+    if stage.settings.threads:
+        torch.set_num_threads(stage.settings.threads)
+    seconds = _train(model, stage, images, context, folder / "checkpoint.safetensors")
+    checkpoint.save_model(folder / "model.safetensors", model)
+    write_json(finished, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
+    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    return seconds
+
+
+def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved: Path) -> float:
+    loader = Resident(images, context.device)
+    sampler = stage.sampler(images)
+    optimiser = optimisers.make(stage.settings, model.parameters())
+    first, before = checkpoint.load(saved, model, optimiser) if saved.exists() else (0, 0.0)
+    context.journal.rewind(stage.name, first)
+    steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
+    key = draws.stream(context.seed, 100 + stage.number)
+    watch = _Stopwatch(context.display, context.title(stage), before)
+    context.display.begin(context.title(stage), epochs * steps, first * steps)
+    last_save = time.monotonic()
+    for epoch in range(first, epochs):
+        stage.before_epoch(model, images, epoch)
+        model.train()
+        rows = sampler.epoch(epoch).to(context.device)
+        sums: dict[str, tuple[Tensor, Tensor]] = {}
+        for row, index in enumerate(rows):
+            step = epoch * steps + row
+            number = torch.tensor(step, device=context.device)
+            progress = Progress(number, number / steps)
+            optimisers.set_rate(optimiser, learning_rate(stage.settings, step, steps))
+            optimiser.zero_grad(set_to_none=True)
+            terms = stage.step(model, loader.batch(index, number, key), progress)
+            total = torch.stack(list(terms.values())).sum()
+            total.backward()
+            optimiser.step()
+            _add(sums, terms, progress.notes)
+            watch.tick(step + 1, len(index), terms)
+        means = {name: count / out_of.clamp(min=1) for name, (count, out_of) in sums.items()}
+        _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
+        _check(context, means, stage.name, epoch)
+        if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
+            checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds())
+            last_save = time.monotonic()
+    context.display.end(context.title(stage))
+    return watch.seconds()
+
+
+def _add(
+    sums: dict[str, tuple[Tensor, Tensor]], terms: dict[str, Tensor], notes: dict[str, tuple[Tensor, Tensor]]
+) -> None:
+    """Add a step's terms and notes, as (sum, out of how many), to those of its epoch."""
+    losses = {f"loss/{name}": (value.detach(), torch.ones_like(value)) for name, value in terms.items()}
+    for name, (count, out_of) in (losses | notes).items():
+        before = sums.get(name, (0.0, 0.0))
+        sums[name] = (before[0] + count, before[1] + out_of)
+
+
+def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, Tensor], watch: "_Stopwatch") -> None:
+    line: dict[str, Any] = {"stage": stage, "epoch": epoch, "step": step}
+    line |= {name: value.tolist() for name, value in means.items()}
+    context.journal.append(line | {"images_per_second": round(watch.rate), "seconds": round(watch.seconds(), 3)})
+
+
+def _check(context: Context, means: dict[str, Tensor], stage: str, epoch: int) -> None:
+    terms = {name: float(value) for name, value in means.items() if name.startswith("loss/")}
+    usage = means["usage"].cpu() if "usage" in means else None
+    wrong = guard.complaint(terms, usage)
+    if wrong is None:
+        return
+    message = f"stage {stage}, epoch {epoch + 1}: {wrong}"
+    if not context.keep_going:
+        raise GuardError(message + " (--keep-going trains on all the same.)")
+    context.display.say(message + " Going on, as told.")
+
+
+class _Stopwatch:
+    """Time spent, images per second, and the moments at which the display is told."""
+
+    def __init__(self, display: Display, stage: str, before: float) -> None:
+        self.display, self.stage, self.before = display, stage, before
+        self.start = self.told = time.monotonic()
+        self.images, self.rate = 0, 0.0
+
+    def seconds(self) -> float:
+        """Return the seconds spent in this stage, earlier parts included."""
+        return self.before + time.monotonic() - self.start
+
+    def tick(self, done: int, images: int, terms: dict[str, Tensor]) -> None:
+        """Count a step; now and then, read the terms (the only wait for the device) and show them."""
+        self.images += images
+        now = time.monotonic()
+        if now - self.told < SECONDS_BETWEEN_UPDATES:
+            return
+        self.rate, self.images, self.told = self.images / (now - self.told), 0, now
+        self.display.update(self.stage, done, {name: float(value.detach()) for name, value in terms.items()}, self.rate)

@@ -1,0 +1,65 @@
+"""What the training loop asks of a stage, and what it tells it."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor
+
+from autonovel import settings
+from autonovel.data import Batch, ImageSet, Sampler
+from autonovel.networks import Model
+
+Terms = dict[str, Tensor]
+
+
+@dataclass
+class Progress:
+    """How far a stage is, as 0-d tensors on the device, and a place to leave diagnostics.
+
+    Attributes:
+        step: number of the step in the stage.
+        epoch: the same in epochs, with its fraction.
+        notes: diagnostics of this step by name, each as (count, out of how many).
+    """
+
+    step: Tensor
+    epoch: Tensor
+    notes: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def note(self, name: str, count: Tensor, out_of: Tensor | int) -> None:
+        """Leave a diagnostic share, which is not part of the loss.
+
+        The loop sums both numbers over the epoch before it divides them, so that a batch without any
+        positive pair, say, does not pull their precision down.
+        """
+        total = count.detach().float()
+        parts = out_of.detach().float() if isinstance(out_of, Tensor) else total.new_tensor(float(out_of))
+        self.notes[name] = (total, parts)
+
+
+class Stage(Protocol):
+    """One training stage of a method.  ``step`` must keep static shapes and never wait for the device."""
+
+    @property
+    def name(self) -> str:
+        """Return the stage's name, which is also its folder's."""
+
+    @property
+    def number(self) -> int:
+        """Return the stage's number, which keeps its random draws apart from other stages'."""
+
+    @property
+    def settings(self) -> settings.Stage:
+        """Return the settings of optimiser, schedule and views."""
+
+    def prepare(self, model: Model) -> None:
+        """Give ``model`` the heads this stage needs and freeze what it holds fixed."""
+
+    def sampler(self, images: ImageSet) -> Sampler:
+        """Return the batches of this stage."""
+
+    def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
+        """Refresh whatever depends on the whole set; most stages have nothing to do here."""
+
+    def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
+        """Return the loss terms of one batch by name; the loop minimises their sum."""
