@@ -93,6 +93,7 @@ def demo(
 @app.command()
 def run(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe, or path to a TOML file.")],
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of the benchmark's files.")] = None,
     out: Out = None,
     seed: Seed = 0,
     sets: Sets = None,
@@ -105,7 +106,8 @@ def run(
     with _plain_errors():
         from autonovel.commands import run_recipe
 
-        run_recipe(recipe, out, seed, sets or [], device, resume, overwrite, keep_going)
+        place = [f"data.path={data}"] if data else []
+        run_recipe(recipe, out, seed, place + (sets or []), device, resume, overwrite, keep_going)
 
 
 @app.command()

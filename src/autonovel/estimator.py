@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import warnings
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -107,11 +108,11 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         train = image_set(images, y)
         n_new = int(self.n_new)
         check_problem(train, n_new, settings)
+        if self.resume and self.out is None:
+            raise UsageError("resume=True needs the folder of the run to go on with: give out=….")
         chosen = devices.pick(self.device)
-        kept = Path(self.out) if self.out is not None else None
-        self._temporary = None if kept else tempfile.TemporaryDirectory(prefix="autonovel-")
-        folder = kept or Path(self._temporary.name if self._temporary else "") / "run"
-        locked = RunFolder.resume(folder) if kept and self.resume else RunFolder.create(folder, self.overwrite)
+        folder = Path(self.out) if self.out is not None else self._temporary_folder()
+        locked = RunFolder.resume(folder) if self.resume else RunFolder.create(folder, self.overwrite)
         with locked, _display(self.verbose) as display:
             record.begin(folder, settings, self.seed, chosen, train, n_new, ["Discoverer.fit"])
             job = pipeline.Job(settings, train, None, n_new, self.seed, chosen, folder, display, self.keep_going)
@@ -123,6 +124,12 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.probabilities_ = discovery.class_probabilities(train, outcome.embedding).numpy()
         self.embedding_ = outcome.embedding.z.numpy()
         return self
+
+    def _temporary_folder(self) -> Path:
+        """Return a folder that lives as long as this object."""
+        parent = tempfile.mkdtemp(prefix="autonovel-")
+        weakref.finalize(self, shutil.rmtree, parent, ignore_errors=True)
+        return Path(parent) / "run"
 
     def _take(self, model: Model, settings: Recipe, names: tuple[str, ...], n_known: int) -> None:
         self._model, self._settings, self._n_known = model, settings, n_known

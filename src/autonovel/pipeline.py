@@ -72,7 +72,7 @@ class Job:
         """Return the training context for stages under ``folder``."""
         return Context(
             folder, Journal(folder / "metrics.jsonl"), self.seed, self.device, self.display,
-            self.keep_going, self.recipe.run.checkpoint_seconds, label,
+            self.keep_going, self.recipe.run.checkpoint_seconds, label, self.recipe.run.cuda_graphs,
         )  # fmt: skip
 
 
@@ -223,12 +223,20 @@ def _deliver(
     joint = record.joint_scores(seen.train, found.embedding, seen.test, on_test)
     seconds["report"] = 0.0
     results = record.results(job.recipe, job.seed, scores, joint, seconds)
-    from autonovel.report import write_report  # draws with libraries that training does not need
-
     drawing = time.monotonic()
-    write_report(job.folder, job.train, found.embedding, result, results)
+    _draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
     seconds["total"] = time.monotonic() - started
     write_json(job.folder / "results.json", results)
     record.finish(job.folder, job.device)
     return Outcome(found.model, found.embedding, result, results)
+
+
+def _draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
+    """Write the report; its drawing libraries may be missing where a run only trains."""
+    try:
+        from autonovel.report import write_report
+
+        write_report(job.folder, job.train, embedding, found, results, job.recipe.run.map_points)
+    except ImportError as error:
+        job.display.say(f"No report was written: it needs the package {error.name}. Everything else is there.")

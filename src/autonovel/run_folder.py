@@ -78,7 +78,7 @@ class Journal:
 
 
 def _encode(line: dict[str, Any]) -> bytes:
-    return (json.dumps(line, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:

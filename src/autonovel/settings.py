@@ -59,6 +59,7 @@ class Run(Section):
     )
     parallel: bool = setting(False, "train the systems' last stages as processes beside each other (CPU only)")
     checkpoint_seconds: float = setting(20.0, "seconds between checkpoints inside a stage", low=0)
+    cuda_graphs: bool = setting(True, "on a CUDA device, record each step as a graph and replay it")
     map_points: int = setting(2000, "images on the report's t-SNE map", low=10)
 
 
@@ -66,9 +67,11 @@ class Run(Section):
 class Data(Section):
     """Which images."""
 
-    source: str = setting("arrays", "where images come from: the embedded sample, or the caller's arrays",
-                          choices=("arrays", "sample"))  # fmt: skip
+    source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, or the caller's arrays",
+                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn"))  # fmt: skip
+    path: str = setting("", "folder of the benchmark's files (--data)")
     known: tuple[str, ...] = setting((), "names of the known classes; all others of the source are new")
+    per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
     size: int = setting(0, "side to which images are resized (0: left as they are)", low=0)
     test_fraction: float = setting(0.0, "share of each class held out from training for the test scores",
                                    low=0.0, high=0.9)  # fmt: skip
@@ -119,6 +122,7 @@ class Stage(Section):
     frozen: tuple[str, ...] = setting((), "blocks of the network held fixed")
     frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: batch or fixed statistics", CODE,
                                     choices=("train", "eval"))  # fmt: skip
+    compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
     threads: int = setting(0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0)
     augment: Augment = field(default_factory=Augment, metadata={"doc": "random views"})
 

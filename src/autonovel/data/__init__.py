@@ -4,7 +4,7 @@ from autonovel.data.arrays import image_set, image_tensor
 from autonovel.data.imageset import ImageSet, channel_statistics, resize
 from autonovel.data.loaders import Batch, Resident
 from autonovel.data.samplers import Fixed, Merged, Sampler
-from autonovel.data.splits import LabelledImages, known_and_new
+from autonovel.data.splits import LabelledImages, hold_out, known_and_new
 
 __all__ = [
     "Batch",
@@ -15,6 +15,7 @@ __all__ = [
     "Resident",
     "Sampler",
     "channel_statistics",
+    "hold_out",
     "image_set",
     "image_tensor",
     "known_and_new",

@@ -1,28 +1,57 @@
 """Where a recipe's images come from, by name."""
 
 from collections.abc import Callable
+from pathlib import Path
 
-from autonovel.data import sample
+from autonovel.data import cifar, sample, svhn
 from autonovel.data.imageset import ImageSet
-from autonovel.data.splits import LabelledImages, known_and_new
+from autonovel.data.splits import LabelledImages, first_of_each_class, hold_out, known_and_new
 from autonovel.errors import UsageError
 from autonovel.settings import Data, Recipe
 
-
-def _sample(data: Data) -> LabelledImages:
-    return sample.load()
+Splits = tuple[LabelledImages, LabelledImages | None]
 
 
-SOURCES: dict[str, Callable[[Data], LabelledImages]] = {"sample": _sample}
+def _sample(data: Data) -> Splits:
+    return sample.load(), None
+
+
+def _cifar10(data: Data) -> Splits:
+    return cifar.load(Path(data.path), "cifar10", "train"), cifar.load(Path(data.path), "cifar10", "test")
+
+
+def _cifar100(data: Data) -> Splits:
+    return cifar.load(Path(data.path), "cifar100", "train"), cifar.load(Path(data.path), "cifar100", "test")
+
+
+def _svhn(data: Data) -> Splits:
+    return svhn.load(Path(data.path), "train"), svhn.load(Path(data.path), "test")
+
+
+SOURCES: dict[str, Callable[[Data], Splits]] = {
+    "sample": _sample,
+    "cifar10": _cifar10,
+    "cifar100": _cifar100,
+    "svhn": _svhn,
+}
 
 
 def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
-    """Return the training set, the held-out test set (or None) and the number of new classes."""
+    """Return the training set, the test set (or None) and the number of new classes.
+
+    The test set is the benchmark's own, or images held out by ``data.test_fraction``.
+    """
     data = settings.data
     if data.source not in SOURCES:
         raise UsageError(
             f"recipe {settings.name} has no source of images of its own (data.source = {data.source}). "
             "Use it from Python with Discoverer(...).fit(images, y), or choose a recipe with a source, such as demo."
         )
-    train, test = known_and_new(SOURCES[data.source](data), data.known, data.test_fraction, seed)
-    return train, test, len(train.new_names)
+    if data.source != "sample" and not data.path:
+        raise UsageError(f"recipe {settings.name} needs the folder of {data.source}: give it with --data DIR.")
+    train, test = SOURCES[data.source](data)
+    train = first_of_each_class(train, data.per_class)
+    if test is None:
+        train, test = hold_out(train, data.test_fraction, seed)
+    problem = known_and_new(train, data.known)
+    return problem, known_and_new(test, data.known) if test is not None else None, len(problem.new_names)

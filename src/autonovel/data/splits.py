@@ -19,16 +19,34 @@ class LabelledImages:
     names: tuple[str, ...]
 
 
-def known_and_new(
-    source: LabelledImages, known: tuple[str, ...], test_fraction: float = 0.0, seed: int = 0
-) -> tuple[ImageSet, ImageSet | None]:
-    """Return the training set, in which only ``known`` classes have labels, and the held-out test set.
+def first_of_each_class(source: LabelledImages, count: int) -> LabelledImages:
+    """Return the first ``count`` images of each class, in order (0: all images)."""
+    if count <= 0:
+        return source
+    chosen = [(source.labels == number).nonzero()[:count, 0] for number in range(len(source.names))]
+    rows = torch.cat(chosen).sort().values
+    return LabelledImages(source.images[rows], source.labels[rows], source.names)
+
+
+def hold_out(source: LabelledImages, fraction: float, seed: int) -> tuple[LabelledImages, LabelledImages | None]:
+    """Return the images without, and only, a random share of each class; None if the share is empty."""
+    mask = torch.zeros(len(source.labels), dtype=torch.bool)
+    for number in range(len(source.names)):
+        members = (source.labels == number).nonzero()[:, 0]
+        chosen = torch.randperm(len(members), generator=draws.generator(seed, 4, number))
+        mask[members[chosen[: round(fraction * len(members))]]] = True
+    if not mask.any():
+        return source, None
+    kept, held = (LabelledImages(source.images[m], source.labels[m], source.names) for m in (~mask, mask))
+    return kept, held
+
+
+def known_and_new(source: LabelledImages, known: tuple[str, ...]) -> ImageSet:
+    """Return the images with labels for the ``known`` classes only; all other classes are new.
 
     Args:
         source: images with labels.
-        known: names of the classes whose labels may be used; all other classes are new.
-        test_fraction: share of every class held out.
-        seed: of the choice of held-out images.
+        known: names of the classes whose labels may be used.
     """
     unknown = [name for name in known if name not in source.names]
     if unknown:
@@ -39,37 +57,11 @@ def known_and_new(
     class_names = tuple(name for name in source.names if name in known)
     order = {name: number for number, name in enumerate(class_names + new)}
     truth = torch.tensor([order[name] for name in source.names])[source.labels]
-    whole = ImageSet(
+    return ImageSet(
         images=source.images,
         y=torch.where(truth < len(class_names), truth, -1),
         ids=tuple(f"{number:06d}" for number in range(len(truth))),
         class_names=class_names,
         truth=truth,
         new_names=new,
-    )
-    held_out = _held_out(truth, test_fraction, seed)
-    if not held_out.any():
-        return whole, None
-    return subset(whole, ~held_out), subset(whole, held_out)
-
-
-def _held_out(truth: Tensor, fraction: float, seed: int) -> Tensor:
-    mask = torch.zeros(len(truth), dtype=torch.bool)
-    for number in truth.unique().tolist():
-        members = (truth == number).nonzero()[:, 0]
-        chosen = torch.randperm(len(members), generator=draws.generator(seed, 4, number))
-        mask[members[chosen[: round(fraction * len(members))]]] = True
-    return mask
-
-
-def subset(images: ImageSet, mask: Tensor) -> ImageSet:
-    """Return the images where ``mask`` is true, in order."""
-    rows = mask.nonzero()[:, 0].tolist()
-    return ImageSet(
-        images=images.images[mask],
-        y=images.y[mask],
-        ids=tuple(images.ids[row] for row in rows),
-        class_names=images.class_names,
-        truth=None if images.truth is None else images.truth[mask],
-        new_names=images.new_names,
     )

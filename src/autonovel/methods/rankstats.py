@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
@@ -117,7 +116,8 @@ class Joint:
 
     def _note_usage(self, progress: Progress, new: Tensor, unlabelled: Tensor) -> None:
         """Leave the share of the unlabelled images in each new class: a collapse shows here first."""
-        chosen = one_hot(new.detach().argmax(dim=1), self.n_new) * unlabelled[:, None]
+        classes = torch.arange(self.n_new, device=new.device)
+        chosen = (new.detach().argmax(dim=1)[:, None] == classes) * unlabelled[:, None]
         progress.note("usage", chosen.sum(dim=0), unlabelled.sum())
 
     def _note_pairs(self, progress: Progress, same: Tensor, pairs: Tensor, batch: Batch) -> None:

@@ -50,8 +50,10 @@ def load(path: Path, model: nn.Module, optimiser: Optimizer) -> tuple[int, float
         if entry.startswith("optimiser."):
             _, key, name = entry.split(".", 2)
             parameter = parameters[name]
-            on = torch.device("cpu") if key == "step" else parameter.device
-            optimiser.state[parameter][key] = value.to(on)
+            if value.shape == parameter.shape:
+                # in the parameter's own memory layout: fused optimisers walk both in storage order
+                value = torch.empty_like(parameter, requires_grad=False).copy_(value)
+            optimiser.state[parameter][key] = value
     with safe_open(path, framework="pt") as file:
         position = json.loads(file.metadata()["position"])
     return int(position["epoch"]), float(position["seconds"])

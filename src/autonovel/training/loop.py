@@ -19,9 +19,11 @@ from autonovel.run_folder import Journal, read_json, write_json
 from autonovel.training import checkpoint, guard, optimisers
 from autonovel.training.display import Display
 from autonovel.training.schedules import learning_rate
-from autonovel.training.stage import Progress, Stage
+from autonovel.training.stage import Stage
+from autonovel.training.steps import Step
 
 SECONDS_BETWEEN_UPDATES = 0.25
+DEFAULT_THREADS = torch.get_num_threads()
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Context:
         keep_going: go on after a collapse.
         checkpoint_seconds: time between checkpoints.
         label: what the display calls the system that is trained.
+        cuda_graphs: record each step as a CUDA graph where there is a CUDA device.
     """
 
     folder: Path
@@ -47,6 +50,7 @@ class Context:
     keep_going: bool = False
     checkpoint_seconds: float = 20.0
     label: str = ""
+    cuda_graphs: bool = True
 
     def title(self, stage: Stage) -> str:
         """Return what the display calls ``stage``."""
@@ -60,14 +64,13 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
     had undisturbed.
     """
     folder = context.folder / "stages" / stage.name
+    torch.set_num_threads(stage.settings.threads or DEFAULT_THREADS)
     stage.prepare(model)
     model.to(context.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     finished = folder / "stage.json"
     if finished.exists():
         checkpoint.load_model(folder / "model.safetensors", model)
         return float(read_json(finished)["seconds"])
-    if stage.settings.threads:
-        torch.set_num_threads(stage.settings.threads)
     seconds = _train(model, stage, images, context, folder / "checkpoint.safetensors")
     checkpoint.save_model(folder / "model.safetensors", model)
     write_json(finished, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
@@ -76,34 +79,24 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
 
 
 def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved: Path) -> float:
-    loader = Resident(images, context.device)
     sampler = stage.sampler(images)
     optimiser = optimisers.make(stage.settings, model.parameters())
     first, before = checkpoint.load(saved, model, optimiser) if saved.exists() else (0, 0.0)
     context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
+    take_step = _step_kind(context)(model, stage, Resident(images, context.device), optimiser, key, steps)
     watch = _Stopwatch(context.display, context.title(stage), before)
     context.display.begin(context.title(stage), epochs * steps, first * steps)
     last_save = time.monotonic()
     for epoch in range(first, epochs):
         stage.before_epoch(model, images, epoch)
         model.train()
-        rows = sampler.epoch(epoch).to(context.device)
-        sums: dict[str, tuple[Tensor, Tensor]] = {}
-        for row, index in enumerate(rows):
+        for row, index in enumerate(sampler.epoch(epoch).to(context.device)):
             step = epoch * steps + row
-            number = torch.tensor(step, device=context.device)
-            progress = Progress(number, number / steps)
-            optimisers.set_rate(optimiser, learning_rate(stage.settings, step, steps))
-            optimiser.zero_grad(set_to_none=True)
-            terms = stage.step(model, loader.batch(index, number, key), progress)
-            total = torch.stack(list(terms.values())).sum()
-            total.backward()
-            optimiser.step()
-            _add(sums, terms, progress.notes)
-            watch.tick(step + 1, len(index), terms)
-        means = {name: count / out_of.clamp(min=1) for name, (count, out_of) in sums.items()}
+            take_step(index, step, learning_rate(stage.settings, step, steps))
+            watch.tick(step + 1, len(index), take_step.terms)
+        means = take_step.end_of_epoch()
         _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
         _check(context, means, stage.name, epoch)
         if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
@@ -113,25 +106,24 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     return watch.seconds()
 
 
-def _add(
-    sums: dict[str, tuple[Tensor, Tensor]], terms: dict[str, Tensor], notes: dict[str, tuple[Tensor, Tensor]]
-) -> None:
-    """Add a step's terms and notes, as (sum, out of how many), to those of its epoch."""
-    losses = {f"loss/{name}": (value.detach(), torch.ones_like(value)) for name, value in terms.items()}
-    for name, (count, out_of) in (losses | notes).items():
-        before = sums.get(name, (0.0, 0.0))
-        sums[name] = (before[0] + count, before[1] + out_of)
+def _step_kind(context: Context) -> type[Step]:
+    if context.device.type == "cuda" and context.cuda_graphs:
+        from autonovel.training.cuda_graph import GraphStep
+
+        return GraphStep
+    return Step
 
 
 def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, Tensor], watch: "_Stopwatch") -> None:
     line: dict[str, Any] = {"stage": stage, "epoch": epoch, "step": step}
-    line |= {name: value.tolist() for name, value in means.items()}
+    # JSON has no NaN: a term that is not finite is written as null, and the guard tells of it
+    line |= {name: value.tolist() if torch.isfinite(value).all() else None for name, value in means.items()}
     context.journal.append(line | {"images_per_second": round(watch.rate), "seconds": round(watch.seconds(), 3)})
 
 
 def _check(context: Context, means: dict[str, Tensor], stage: str, epoch: int) -> None:
     terms = {name: float(value) for name, value in means.items() if name.startswith("loss/")}
-    usage = means["usage"].cpu() if "usage" in means else None
+    usage = means.get("usage")
     wrong = guard.complaint(terms, usage)
     if wrong is None:
         return
@@ -160,4 +152,4 @@ class _Stopwatch:
         if now - self.told < SECONDS_BETWEEN_UPDATES:
             return
         self.rate, self.images, self.told = self.images / (now - self.told), 0, now
-        self.display.update(self.stage, done, {name: float(value.detach()) for name, value in terms.items()}, self.rate)
+        self.display.update(self.stage, done, {name: float(value) for name, value in terms.items()}, self.rate)

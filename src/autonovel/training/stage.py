@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from autonovel import settings
@@ -33,7 +34,7 @@ class Progress:
         positive pair, say, does not pull their precision down.
         """
         total = count.detach().float()
-        parts = out_of.detach().float() if isinstance(out_of, Tensor) else total.new_tensor(float(out_of))
+        parts = out_of.detach().float() if isinstance(out_of, Tensor) else torch.full_like(total, float(out_of))
         self.notes[name] = (total, parts)
 
 

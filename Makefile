@@ -1,0 +1,44 @@
+# make demo       set up .venv and show the whole method on 5,000 digits (ARGS="--seed 1" to vary it)
+# make test       set up .venv, lint, type-check and test
+# make test-full  the long tests too
+# make test-gpu   the tests of CUDA-only code, on a machine that has it
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+.PHONY: demo test test-full test-gpu lint clean
+
+demo: $(VENV)/installed-demo
+	$(BIN)/autonovel demo $(ARGS)
+
+test: lint
+	$(BIN)/pytest -m "not full and not gpu" --cov --cov-report=term --cov-fail-under=90 $(ARGS)
+
+test-full: lint
+	$(BIN)/pytest -m "not gpu" $(ARGS)
+
+test-gpu: $(VENV)/installed-dev
+	$(BIN)/pytest -m gpu $(ARGS)
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed-demo: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing autonovel into $(VENV) (torch is large: a few minutes at most)"
+	$(PIP) --editable ".[demo]"
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing autonovel and its test tools into $(VENV) (torch is large: a few minutes at most)"
+	$(PIP) --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*

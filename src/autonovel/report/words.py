@@ -1,0 +1,37 @@
+"""Numbers as people read them."""
+
+import math
+
+
+def count(number: int) -> str:
+    """Return 2500 as ``2,500``."""
+    return f"{number:,}"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return ``1 image`` or ``2,500 images``."""
+    return f"{count(number)} {one if number == 1 else many}"
+
+
+def per_cent(share: float | None, digits: int = 1) -> str:
+    """Return 0.973 as ``97.3``, nothing known as a dash; only a whole is called 100."""
+    if share is None or not math.isfinite(share):
+        return "–"
+    text = f"{100 * share:.{digits}f}"
+    if float(text) == 100 and share < 1:
+        return f"{100 - 10**-digits:.{digits}f}"
+    return text
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time that fits its size: ``0.35 s``, ``12.3 s``, ``2 min 5 s``, ``3 h 2 min``."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    if seconds < 99.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,139 @@
+"""The command line: what it prints, how fast it answers, and its exit codes."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import autonovel as package
+from runs import TINY, autonovel, environment
+
+
+def test_version() -> None:
+    done = autonovel("--version")
+    assert (done.returncode, done.stdout) == (0, f"autonovel {package.__version__}\n")
+
+
+def test_help_names_every_command_and_exit_code_without_importing_torch() -> None:
+    program = """
+import atexit, sys
+atexit.register(lambda: print([name in sys.modules for name in ("torch", "sklearn", "numpy")]))
+sys.argv = ["autonovel", "--help"]
+from autonovel.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment())
+    assert done.stdout.splitlines()[-1] == "[False, False, False]"
+    for word in ("demo", "run", "evaluate", "show", "doctor", "130", "3 the run failed"):
+        assert word in done.stdout
+    assert "train-system" not in done.stdout
+
+
+def test_show_prints_every_setting_with_its_source() -> None:
+    done = autonovel("show", "demo", "--json", "--set", "joint.k=3")
+    shown = json.loads(done.stdout)
+    assert shown["joint.k"] == {"value": 3, "source": "--set", "meaning": "size of the compared top-ranked sets"}
+    assert shown["pretrain.weight_decay"]["source"] == "default: published code"
+    assert all(entry["source"] and entry["meaning"] for entry in shown.values())
+    assert "joint.k" in autonovel("show", "demo").stdout
+
+
+def test_doctor_finds_the_objectives_right() -> None:
+    done = autonovel("doctor")
+    assert done.returncode == 0
+    assert re.search(r"(\d+) of \1 agree", done.stdout)
+
+
+def test_doctor_fails_when_an_objective_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    from autonovel import doctor, objectives
+
+    right = objectives.consistency
+    monkeypatch.setattr(objectives, "consistency", lambda *a, **k: right(*a, **k) * 1.01)
+    assert doctor.examine() is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "demoo"], ["no recipe named 'demoo'", "Did you mean 'demo'"]),
+        (["run", "demo", "--set", "joint.lrr=1"], ["unknown setting 'joint.lrr'", "Did you mean 'joint.lr'"]),
+        (["run", "demo", "--set", "joint.k=1000"], ["joint.k is 1000", "64 features", "smaller k"]),
+        (["run", "demo", "--set", "joint.k"], ["section.key=value"]),
+        (["run", "demo", "--set", "data.known=1"], ["1 known class", "at least two"]),
+        (["run", "demo", "--set", 'data.known=["x", "1"]'], ["data.known names x"]),
+        (["run", "demo", "--set", "data.source=arrays"], ["no source of images", "Discoverer"]),
+        (["run", "demo", "--set", "joint.frozen=block9"], ["block9", "stem, block1, block2, block3"]),
+        (["run", "demo", "--device", "tpu"], ["no device 'tpu'"]),
+        (["run", "demo", "--set", "data.per_class=3"], ["pretrain.batch_size", "only 30 images"]),
+        (["run", "demo", "--set", "preset=best"], ["no preset 'best'", "code, paper"]),
+        (["evaluate", "nowhere"], ["there is no run folder nowhere"]),
+        (["demo", "--seed", "-1"], ["--seed"]),
+    ],
+)
+def test_wrong_usage_is_explained_and_writes_nothing(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    done = autonovel(*arguments, cwd=tmp_path)
+    assert done.returncode in (2, 4)
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_line_says_what_how_long_where_and_what_departs(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "autonovel", "demo"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+        env=environment(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(3)]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert "5-9 to be discovered" in lines[0] and "two minutes" in lines[0] and "runs/demo-seed0" in lines[0]
+    assert lines[2].startswith("Departs from the paper: ") and "ResNet-18" in lines[2]
+
+
+def test_a_collapse_is_caught(tmp_path: Path) -> None:
+    """Without the pair loss nothing holds the new classes apart: a strong consistency makes them one."""
+    folder = tmp_path / "run"
+    changes = ["joint.bce=false", "joint.lr=2", "joint.weight=500", "joint.epochs=12", "joint.ramp_epochs=0"]
+    changes += ["joint.schedule=constant", "run.systems=rankstats"]
+    provoke = [word for change in changes for word in ("--set", change)]
+    done = autonovel("run", TINY, "--out", folder, "--device", "cpu", *provoke)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "collapsed" in done.stderr or "finite" in done.stderr
+    assert "Try" in done.stderr and "--keep-going" in done.stderr
+    assert (folder / "stages" / "2-supervised" / "model.safetensors").exists()
+    assert not (folder / "results.json").exists()
+    going = autonovel("run", TINY, "--out", folder, "--device", "cpu", *provoke, "--resume", "--keep-going")
+    assert going.returncode == 0, going.stderr
+    assert "Going on, as told" in going.stdout
+
+
+def test_a_collapse_beside_ends_the_whole_run(tmp_path: Path) -> None:
+    """The companion's failure is the run's failure, with its own words and exit code."""
+    provoke = ["--set", "joint.lr=1e30", "--set", "joint.schedule=constant"]
+    done = autonovel("run", TINY, "--out", tmp_path / "run", "--device", "cpu", *provoke)
+    assert done.returncode == 3
+    assert "no longer a finite number" in done.stderr
+
+
+def test_ctrl_c_leaves_a_resumable_run(tmp_path: Path) -> None:
+    import signal
+
+    folder = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autonovel", "run", str(TINY), "--out", str(folder), "--device", "cpu"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (folder / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "--resume" in errors
+    assert autonovel("run", TINY, "--out", folder, "--device", "cpu", "--resume").returncode == 0

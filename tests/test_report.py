@@ -1,0 +1,429 @@
+import base64
+import io
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from autonovel.data import ImageSet
+from autonovel.discovery import Discovery, discover
+from autonovel.embedding import Embedding
+from autonovel.report import curves, gather, pictures, tsne, words, write_report
+from autonovel.run_folder import write_json
+
+KNOWN, NEW = ("cat", "dog"), ("owl", "fox")
+ATTACK = "<script>alert(1)</script>"
+
+
+def image_set(n: int = 48, channels: int = 1, names: tuple[str, ...] = KNOWN, side: int = 10) -> ImageSet:
+    """Return ``n`` noisy images of four classes, the last two new."""
+    generator = torch.Generator().manual_seed(0)
+    truth = torch.arange(n) % 4
+    return ImageSet(
+        images=torch.randint(0, 256, (n, channels, side, side), generator=generator, dtype=torch.uint8),
+        y=torch.where(truth < 2, truth, -1),
+        ids=tuple(f"img-{number}" for number in range(n)),
+        class_names=names,
+        truth=truth,
+        new_names=NEW,
+    )
+
+
+def embedding(images: ImageSet, n_new: int = 2) -> Embedding:
+    """Return features in four heaps; class 2 is found as cluster 1, class 3 as 0, every seventh is misplaced."""
+    generator = torch.Generator().manual_seed(1)
+    truth = torch.arange(len(images)) % 4
+    z = torch.randn(len(images), 6, generator=generator) + 8 * torch.nn.functional.one_hot(truth, 6)
+    cluster = torch.where(truth == 2, 1, 0).clamp(max=n_new - 1)
+    cluster[::7] = n_new - 1
+    p_new = 0.7 * torch.nn.functional.one_hot(cluster, n_new) + 0.3 * torch.rand(
+        len(images), n_new, generator=generator
+    )
+    p_known = torch.rand(len(images), images.n_known, generator=generator)
+    return Embedding(z, p_new / p_new.sum(dim=1, keepdim=True), p_known / p_known.sum(dim=1, keepdim=True))
+
+
+def results(scored: bool = True) -> dict[str, Any]:
+    scores = {"acc": 0.913, "nmi": 0.8, "ari": 0.75} if scored else None
+    protocols = {"matched once on all": {"old": 0.991, "new": 0.882, "all": 0.937}}
+    return {
+        "recipe": "tiny",
+        "preset": "",
+        "seed": 7,
+        "primary": "rankstats",
+        "systems": {"rankstats": scores, "kmeans": scores and {"acc": 0.5, "nmi": 0.4, "ari": -0.01}},
+        "incremental": {"split": "held-out test images", "protocols": protocols} if scored else None,
+        "seconds": {"rotation": 3.0, "rankstats": 61.5, "kmeans": 0.25, "report": 0.0},
+        "epoch": "last",
+        "departures": ["nothing is frozen"],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run folder with its facts and the journals of two systems."""
+    write_json(
+        tmp_path / "run.json",
+        {
+            "format": 1,
+            "recipe": {"about": "Noise in four heaps"},
+            "hardware": "cpu, 2 cores",
+            "versions": {"torch": "2.99"},
+            "commit": "c0ffee",
+            "parts": [{"started": "2025-01-02T03:04:05+00:00", "command": ["autonovel", str(tmp_path / "secret")]}],
+        },
+    )
+    stage = {"stage": "3-joint", "usage": [0.5, 0.5], "pairs/precision": 0.9, "pairs/recall": 0.2, "loss/ce": 0.5}
+    journal(tmp_path, [stage | {"epoch": epoch, "loss/bce": 1 / (1 + epoch)} for epoch in range(3)])
+    journal(tmp_path / "systems" / "kcl", [{"stage": "3-kcl", "epoch": 0, "loss/kcl": 2.0}])
+    return tmp_path
+
+
+def journal(folder: Path, lines: list[dict[str, Any]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def page(folder: Path, images: ImageSet, n_new: int = 2, scored: bool = True, **options: Any) -> str:
+    made = embedding(images, n_new)
+    write_report(folder, images, made, discover(images, made), results(scored), **options)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def found_in(images: ImageSet, n_new: int = 2) -> Discovery:
+    return discover(images, embedding(images, n_new))
+
+
+def text_of(html: str) -> str:
+    """Return what a reader sees, spaces made single."""
+
+    class Reader(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts: list[str] = []
+            self.silent = 0
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.silent += tag in ("script", "style")
+
+        def handle_endtag(self, tag: str) -> None:
+            self.silent -= tag in ("script", "style")
+
+        def handle_data(self, data: str) -> None:
+            if not self.silent:
+                self.parts.append(data)
+
+    reader = Reader()
+    reader.feed(html)
+    return " ".join(" ".join(reader.parts).split())
+
+
+def map_data(html: str) -> dict[str, Any]:
+    found = re.search(r'id="map-data">(.*?)</script>', html, re.DOTALL)
+    assert found
+    return dict(json.loads(found[1]))
+
+
+def sprites(html: str) -> list[Image.Image]:
+    found = re.findall(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
+    return [Image.open(io.BytesIO(base64.b64decode(one))) for one in found]
+
+
+def test_page_stands_alone_and_names_no_place(folder: Path) -> None:
+    html = page(folder, image_set())
+    assert html.startswith("<!doctype html>") and html.rstrip().endswith("</html>")
+    assert "http:" not in html and "https:" not in html and "//www" not in html
+    assert not re.search(r'(?:src|href)="(?!#|data:)', html)
+    assert all(target.startswith("data:") for target in re.findall(r"url\(([^)]*)", html) if target[0] != "#")
+    assert str(folder) not in html and "secret" not in html
+    assert not list(folder.glob("*.partial"))
+
+
+def test_page_says_what_happened(folder: Path) -> None:
+    text = text_of(page(folder, image_set()))
+    assert "2 new classes in 24 unlabelled images, beside 2 known classes with 24 labelled images." in text
+    assert "rankstats , 91.3 % of the unlabelled" in text
+    assert "kmeans 50.0 40.0 -1.0 0.25 s" in text
+    assert "matched once on all 99.1 88.2 93.7" in text and "held-out test images" in text
+    assert "comes on top: rotation 3.0 s." in text
+    for fact in ("Noise in four heaps", "cpu, 2 cores", "torch 2.99", "c0ffee", "nothing is frozen"):
+        assert fact in text
+
+
+def test_sections_come_in_the_order_in_which_they_are_read(folder: Path) -> None:
+    sections = re.findall(r'<section id="(\w+)"', page(folder, image_set()))
+    assert sections == ["systems", "classes", "confusion", "map", "training", "facts"]
+
+
+def test_names_are_escaped_wherever_they_stand(folder: Path) -> None:
+    images = image_set(names=(ATTACK, "</script><b>dog"))
+    images = replace(images, ids=tuple(f"{ATTACK}{i}" for i in range(len(images))), new_names=(ATTACK, '"><i>'))
+    facts = results() | {"departures": [ATTACK], "recipe": ATTACK}
+    made = embedding(images)
+    found = replace(discover(images, made), names=(*images.class_names, ATTACK, '" onload="x'))
+    write_report(folder, images, made, found, facts)
+    html = (folder / "report.html").read_text(encoding="utf-8")
+    assert ATTACK not in html and "</script><b>" not in html
+    assert '"><i>' not in html and '" onload="' not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert map_data(html)["found"]["names"][0] == ATTACK
+
+
+def test_counts_add_up() -> None:
+    images = image_set(50)
+    found = found_in(images, n_new=5)
+    top = gather.headline(images, found, results())
+    cards = gather.cards(images, found)
+    assert (top.n_new, top.n_known, top.n_unlabelled, top.n_labelled) == (5, 2, 24, 26)
+    assert sum(card.size for card in cards) == top.n_unlabelled
+    assert top.n_empty == sum(card.size == 0 for card in cards) == 2
+    assert "5 new classes (2 of them empty) in 24 unlabelled" in top.sentence
+    table = gather.confusion(images, found)
+    assert table is not None and table.total == top.n_unlabelled
+
+
+def test_card_shows_central_and_unsure_images_of_its_class() -> None:
+    images = image_set(160)
+    found = found_in(images)
+    for card in gather.cards(images, found):
+        members = [i for i in range(160) if int(found.class_id[i]) == card.number]
+        assert len(card.central) == 24 and len(card.unsure) == 8 and card.size == len(members)
+        outlier, confidence = found.outlier.numpy(), found.confidence.numpy()
+        rest = set(members) - {thumbnail.row for thumbnail in card.central}
+        assert max(outlier[t.row] for t in card.central) <= min(outlier[i] for i in rest)
+        rest = set(members) - {thumbnail.row for thumbnail in card.unsure}
+        assert max(confidence[t.row] for t in card.unsure) <= min(confidence[i] for i in rest)
+        assert card.confidence == pytest.approx(confidence[members].mean())
+
+
+def test_card_names_its_most_frequent_true_class(folder: Path) -> None:
+    images = image_set()
+    first, second = gather.cards(images, found_in(images))
+    assert (first.true_name, second.true_name) == ("fox", "owl")
+    inside = [i for i in range(48) if int(found_in(images).class_id[i]) == first.number]
+    assert first.true_share == pytest.approx(np.mean([i % 4 == 3 for i in inside]))
+    assert f"{100 * first.true_share:.0f} % are ‘fox’" in text_of(page(folder, images))
+
+
+def test_nothing_is_scored_where_nobody_knows_the_truth(folder: Path) -> None:
+    html = page(folder, replace(image_set(), truth=None, new_names=()), scored=False)
+    text = text_of(html)
+    assert 'id="confusion"' not in html and "Confusion" not in text
+    assert "ACC" not in text and "% are" not in text and "nothing is scored" in text
+    assert map_data(html)["truth"] is None and "Colour by" not in text
+    assert "61.5 s" in text
+
+
+def test_confusion_puts_the_match_on_the_diagonal() -> None:
+    images = image_set()
+    table = gather.confusion(images, found_in(images))
+    assert table is not None
+    assert table.true == ("owl", "fox") and table.found == ("new-2", "new-1") and table.n_matched == 2
+    # Cluster 1 holds class 2 and the misplaced images of class 3: rows 7 and 35.
+    assert table.counts == ((12, 0), (2, 10))
+    assert table.agreeing == 22
+
+
+def test_confusion_with_more_clusters_than_classes(folder: Path) -> None:
+    images = image_set()
+    table = gather.confusion(images, found_in(images, n_new=3))
+    assert table is not None
+    assert table.true == ("owl", "fox") and table.found == ("new-2", "new-1", "new-3") and table.n_matched == 2
+    assert [row[2] for row in table.counts] == [2, 2]
+    assert "found classes without a match" in text_of(page(folder, images, n_new=3))
+
+
+def test_confusion_with_fewer_clusters_than_classes(folder: Path) -> None:
+    images = image_set()
+    table = gather.confusion(images, found_in(images, n_new=1))
+    assert table is not None
+    assert len(table.true) == 2 and table.found == ("new-1",) and table.n_matched == 1
+    assert table.counts == ((12,), (12,))
+    assert "true classes without a match" in text_of(page(folder, images, n_new=1))
+
+
+def test_known_class_among_the_unlabelled_and_class_without_a_name() -> None:
+    images = image_set()
+    y = images.y.clone()
+    y[0] = -1
+    images = replace(images, y=y, new_names=("owl",))
+    table = gather.confusion(images, found_in(images))
+    assert table is not None
+    assert set(table.true) == {"cat", "owl", "class 3"} and table.total == 25
+
+
+@pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (2, "L"), (3, "RGB"), (4, "RGB"), (5, "L")])
+def test_sprite_has_the_right_size_and_colours(channels: int, mode: str) -> None:
+    images = image_set(channels=channels).images[:11]
+    made = pictures.sprite(images)
+    sheet = Image.open(io.BytesIO(made.png))
+    assert sheet.mode == mode and sheet.size == (8 * 60, 2 * 60)
+    assert (made.tile_width, made.tile_height, made.columns, made.rows) == (60, 60, 8, 2)
+    small = np.asarray(sheet)[60::6, 2 * 60 : 3 * 60 : 6][:10]  # the eleventh image, each pixel grown to 6×6
+    if channels == 4:
+        alpha = images[10, 3].numpy()[..., None] / 255
+        expected = images[10, :3].permute(1, 2, 0).numpy() * alpha + 255 * (1 - alpha)
+        assert np.abs(small - expected).max() <= 1
+    else:
+        expected = images[10].permute(1, 2, 0).numpy() if channels == 3 else images[10, 0].numpy()
+        assert (small == expected).all()
+
+
+def test_large_and_oblong_images_keep_their_shape() -> None:
+    made = pictures.sprite(torch.zeros(3, 3, 100, 200, dtype=torch.uint8))
+    assert (made.tile_width, made.tile_height, made.columns, made.rows) == (64, 32, 3, 1)
+    assert Image.open(io.BytesIO(made.png)).size == (192, 32)
+
+
+@pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (3, "RGB")])
+def test_page_holds_one_sprite_per_class_that_has_images(folder: Path, channels: int, mode: str) -> None:
+    html = page(folder, image_set(channels=channels), n_new=5)
+    sheets = sprites(html)
+    cards = gather.cards(image_set(), found_in(image_set(), n_new=5))
+    assert [sheet.mode for sheet in sheets] == [mode] * 3
+    shown = [len(card.central) + len(card.unsure) for card in cards if card.size]
+    assert [sheet.size[1] for sheet in sheets] == [60 * -(-n // 8) for n in shown]
+    assert html.count("background-position") == sum(shown)
+    assert text_of(html).count("No image was put into this class.") == 2
+
+
+def test_map_is_left_out_of_tiny_sets(folder: Path) -> None:
+    html = page(folder, image_set(29))
+    assert "<canvas" not in html and 'id="map-data"' not in html
+    assert "A map needs at least 30 images; here it would show 29" in text_of(html)
+    assert "<canvas" in page(folder, image_set(30))
+
+
+def test_map_shows_a_sample_and_is_the_same_every_time(folder: Path) -> None:
+    images = image_set(64)
+    html = page(folder, images, max_points=40)
+    data = map_data(html)
+    assert len(data["ids"]) == len(set(data["ids"])) == len(data["x"]) == len(data["y"]) == 40
+    assert "A random sample of 40 out of 64 images." in text_of(html)
+    rows = [int(name.removeprefix("img-")) for name in data["ids"]]
+    assert data["truth"]["of"] == [row % 4 for row in rows]
+    assert data["given"] == [int(row % 4 < 2) for row in rows]
+    assert max(data["x"] + data["y"]) == tsne.GRID and min(data["x"]) == min(data["y"]) == 0
+    assert page(folder, images, max_points=40) == html
+
+
+def test_map_gives_a_true_class_the_colour_of_its_match(folder: Path) -> None:
+    data = map_data(page(folder, image_set()))
+    found, truth = data["found"]["colours"], data["truth"]["colours"]
+    assert data["known"] == 2 and found[2:] == list(pictures.STRONG_COLOURS[:2]) and len(set(found)) == 4
+    assert truth == [found[0], found[1], found[3], found[2]]
+
+
+def test_map_gives_a_true_class_without_a_match_a_colour_of_its_own(folder: Path) -> None:
+    images = image_set()
+    assert images.truth is not None
+    images.truth[2] = 3  # so that the only cluster is matched to class 3
+    data = map_data(page(folder, images, n_new=1))
+    assert data["truth"]["colours"][3] == data["found"]["colours"][2]
+    assert len(set(data["truth"]["colours"])) == 4
+
+
+def test_map_keeps_neighbours_together(folder: Path) -> None:
+    data = map_data(page(folder, image_set(80)))
+    at, truth = np.column_stack([data["x"], data["y"]]), np.array(data["truth"]["of"])
+    distances = np.linalg.norm(at[:, None] - at[None], axis=2) + 1e9 * np.eye(len(at))
+    assert (truth[distances.argmin(axis=1)] == truth).mean() > 0.9
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_map_is_left_out_where_features_say_nothing(folder: Path, value: float) -> None:
+    images = image_set()
+    made = replace(embedding(images), z=torch.full((48, 6), value))
+    drawn = tsne.tsne_map(images, made, found_in(images), 2000)
+    assert drawn.points is None and "do not tell the images apart" in drawn.note
+
+
+def test_map_takes_a_single_feature() -> None:
+    assert np.isfinite(tsne.project(np.linspace(0, 1, 40)[:, None])).all()
+
+
+def test_curves_are_read_by_system_stage_and_term(folder: Path) -> None:
+    own, other = curves.training(folder, "rankstats")
+    assert (own.system, other.system) == ("rankstats", "kcl")
+    losses, pairs = own.charts
+    assert [series.name for series in losses.series] == ["ce", "bce"]
+    assert losses.series[1].epochs == (1, 2, 3) and losses.series[1].values == (1.0, 0.5, 1 / 3)
+    assert pairs.shares and [series.name for series in pairs.series] == ["precision", "recall"]
+
+
+def test_curves_are_drawn_and_told(folder: Path) -> None:
+    html = page(folder, image_set())
+    assert html.count("<svg") == 3 and 'aria-label="loss terms of stage 3-joint by epoch"' in html
+    text = text_of(html)
+    assert "bce 0.333" in text and "precision 90.0 %" in text and "kcl 2" in text
+    identifiers = re.findall(r'\bid="([^"]+)"', html)
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_epochs_without_a_number_are_not_drawn(folder: Path) -> None:
+    lines = [{"stage": "s", "epoch": epoch, "loss/a": v, "loss/b": None} for epoch, v in enumerate((2.0, None, -1.0))]
+    journal(folder, lines)
+    (chart,) = curves.training(folder, "rankstats")[0].charts
+    assert chart.series == (curves.Series("a", (1, 3), (2.0, -1.0)),)
+    assert "<svg" in pictures.chart_svg(chart, "salt")
+
+
+def test_a_single_epoch_is_a_dot_over_a_whole_number() -> None:
+    svg = pictures.chart_svg(curves.Chart("s", "loss terms", False, (curves.Series("a", (1,), (2.0,)),)), "salt")
+    ticks = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert ticks.index("epoch") == 1 and ticks[0] == "1"
+
+
+def test_run_without_training_has_no_curves(folder: Path) -> None:
+    (folder / "metrics.jsonl").unlink()
+    (folder / "systems" / "kcl" / "metrics.jsonl").unlink()
+    assert 'id="training"' not in page(folder, image_set())
+
+
+def test_pictures_and_controls_have_names(folder: Path) -> None:
+    html = page(folder, image_set())
+    assert all("aria-label=" in tag for tag in re.findall(r'<[^>]*role="(?:img|region)"[^>]*>', html))
+    assert "<img" not in html and 'lang="en"' in html and "prefers-color-scheme: dark" in html
+    assert re.search(r"<canvas[^>]*tabindex", html)
+
+
+def test_colours_of_new_classes_differ() -> None:
+    colours = pictures.class_colours(3, 25)
+    assert len(colours) == 28 and len(set(colours[3:])) == 25
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (0.346, "0.35 s"),
+        (12.34, "12.3 s"),
+        (99.97, "1 min 40 s"),
+        (125, "2 min 5 s"),
+        (10920, "3 h 2 min"),
+    ],
+)
+def test_duration(seconds: float | None, text: str) -> None:
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "text"),
+    [
+        (0.9731, 1, "97.3"),
+        (1.0, 1, "100.0"),
+        (0.9999, 1, "99.9"),
+        (0.997, 0, "99"),
+        (None, 1, "–"),
+        (float("nan"), 1, "–"),
+    ],
+)
+def test_per_cent(share: float | None, digits: int, text: str) -> None:
+    assert words.per_cent(share, digits) == text

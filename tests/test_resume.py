@@ -1,0 +1,94 @@
+"""A run killed at any stage goes on with --resume and ends with the numbers of an undisturbed run."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from runs import TINY, autonovel, command, environment, journal, numbers
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    done = autonovel("run", TINY, "--out", folder, "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def kill_when(folder: Path, file: str, stage: str, epoch: int) -> None:
+    """Start the tiny run and kill it with SIGKILL once ``epoch`` of ``stage`` is in the journal ``file``."""
+    process = subprocess.Popen(
+        command("run", TINY, "--out", folder, "--device", "cpu"),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(),
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        lines = (folder / file).read_text().splitlines() if (folder / file).exists() else []
+        if any(f'"stage": "{stage}", "epoch": {epoch}' in line for line in lines):
+            break
+        time.sleep(0.005)
+    assert process.poll() is None, "the run ended before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "stage", "epoch"),
+    [
+        ("metrics.jsonl", "1-rotation", 1),
+        ("metrics.jsonl", "2-supervised", 2),
+        ("metrics.jsonl", "3-joint", 2),
+        ("systems/rankstats/metrics.jsonl", "3-joint", 1),
+    ],
+)
+def test_a_killed_run_resumes_to_the_same_numbers(
+    tmp_path: Path, undisturbed: Path, file: str, stage: str, epoch: int
+) -> None:
+    folder = tmp_path / "run"
+    kill_when(folder, file, stage, epoch)
+    assert not (folder / "results.json").exists()
+    resumed = autonovel("run", TINY, "--out", folder, "--device", "cpu", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert numbers(folder) == numbers(undisturbed)
+    assert len(json.loads((folder / "run.json").read_text())["parts"]) == 2
+
+
+def test_no_step_is_lost_or_repeated(undisturbed: Path) -> None:
+    steps = [(line["stage"], line["epoch"]) for line in journal(undisturbed / "metrics.jsonl")]
+    expected = {"1-rotation": 4, "2-supervised": 4, "3-joint": 6}
+    assert steps == [(stage, epoch) for stage, epochs in expected.items() for epoch in range(epochs)]
+
+
+def test_resuming_a_finished_run_changes_nothing(undisturbed: Path) -> None:
+    before = numbers(undisturbed)
+    again = autonovel("run", TINY, "--out", undisturbed, "--device", "cpu", "--resume")
+    assert again.returncode == 0, again.stderr
+    assert numbers(undisturbed) == before
+
+
+def test_an_existing_folder_is_not_touched(undisturbed: Path) -> None:
+    before = numbers(undisturbed)
+    refused = autonovel("run", TINY, "--out", undisturbed, "--device", "cpu")
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr and "--overwrite" in refused.stderr
+    assert numbers(undisturbed) == before
+
+
+def test_resuming_with_other_settings_is_refused(undisturbed: Path) -> None:
+    other = autonovel("run", TINY, "--out", undisturbed, "--resume", "--seed", "3")
+    assert other.returncode == 2
+    assert "seed: 0 there, 3 now" in other.stderr
+
+
+def test_evaluate_repeats_the_scores_of_the_run(undisturbed: Path) -> None:
+    done = autonovel("evaluate", undisturbed, "--json")
+    assert done.returncode == 0, done.stderr
+    again, stored = json.loads(done.stdout), json.loads((undisturbed / "results.json").read_text())
+    assert again["systems"] == stored["systems"]
+    assert again["incremental"] == stored["incremental"]
