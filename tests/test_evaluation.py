@@ -64,9 +64,7 @@ def test_confusion_by_hand() -> None:
         ([3], [8], {8: 3}, 1.0),
     ],
 )
-def test_matching_by_hand(
-    truth: list[int], found: list[int], mapping: dict[int, int] | None, accuracy: float
-) -> None:
+def test_matching_by_hand(truth: list[int], found: list[int], mapping: dict[int, int] | None, accuracy: float) -> None:
     assert evaluation.accuracy(truth, found) == pytest.approx(accuracy)
     matched = evaluation.matching(truth, found)
     assert mapping is None or matched == mapping
@@ -178,7 +176,7 @@ def test_the_most_lenient_protocol_differs_from_one_matching() -> None:
 def test_three_protocols_give_three_numbers() -> None:
     # known classes 0, 1; new class 2
     truth = [0] * 4 + [1] * 4 + [2] * 7
-    said = [1, 1, 1, 0] + [2, 2, 2, 1] + [2, 2, 0, 0, 1, 1, 1]
+    said = [1, 1, 1, 0, 2, 2, 2, 1, 2, 2, 0, 0, 1, 1, 1]
     found = evaluation.incremental(truth, said, n_known=2)
     # Counts of outputs 0, 1, 2 by class: (1, 3, 0), (0, 1, 3), (2, 3, 2).
     # Old alone: 1 → 0 (3), 2 → 1 (3): 6 of 8.  New alone: one class, its best output 1: 3 of 7.

@@ -82,7 +82,9 @@ def test_features_of_resnet18(height: int, width: int) -> None:
     assert (z >= 0).all()
 
 
-@pytest.mark.parametrize(("block", "side"), [("stem", 32), ("block1", 32), ("block2", 16), ("block3", 8), ("block4", 4)])
+@pytest.mark.parametrize(
+    ("block", "side"), [("stem", 32), ("block1", 32), ("block2", 16), ("block3", 8), ("block4", 4)]
+)
 def test_resnet18_halves_the_image_three_times(block: str, side: int) -> None:
     trunk, seen = NETWORKS["resnet18"](3).eval(), {}
     for name, module in trunk.blocks.items():
@@ -190,6 +192,14 @@ def test_all_blocks_frozen_leave_features_without_a_graph() -> None:
     m = model()
     m.trunk.freeze(tuple(BLOCKS["small"]))
     assert not m.features(images(6)).requires_grad
+
+
+def test_leading_frozen_blocks_build_no_graph_at_all() -> None:
+    m = model()
+    m.trunk.freeze(("stem", "block1"))
+    x = images(6).requires_grad_()
+    m.features(x).sum().backward()
+    assert x.grad is None
 
 
 def test_a_frozen_block_behind_a_trained_one_lets_gradients_through() -> None:

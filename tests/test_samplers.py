@@ -72,9 +72,16 @@ def test_merged_fills_the_last_batch_from_the_next_shuffle() -> None:
     assert sorted(first[10:] + second[:8]) == list(range(100, 110))  # the remainder is carried over
 
 
-def test_an_epoch_that_divides_evenly_is_one_pass() -> None:
-    for number in range(3):
-        assert sorted(merged(12, 4).epoch(number).flatten().tolist()) == list(range(100, 112))
+def test_an_epoch_that_divides_evenly_is_one_pass_in_an_order_of_its_own() -> None:
+    passes = [merged(12, 4).epoch(number).flatten().tolist() for number in range(5)]
+    assert all(sorted(one) == list(range(100, 112)) for one in passes)
+    assert len({tuple(one) for one in passes}) == 5
+
+
+def test_both_parts_of_a_fixed_batch_are_shuffled_anew_in_each_pass() -> None:
+    sampler = fixed(12, 12, 4, 4)
+    for part in (slice(0, 4), slice(4, 8)):
+        assert len({tuple(sampler.epoch(number)[:, part].flatten().tolist()) for number in range(5)}) == 5
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -77,7 +77,9 @@ def affine(x: Tensor, u: Tensor, rotate: float, shear: float, scale: float, shif
     angle, skew, size = rotate * r[:, 0], torch.tan(shear * r[:, 1]), 1 + scale * r[:, 2]
     cos, sin = torch.cos(angle) / size, torch.sin(angle) / size
     dx, dy = shift * r[:, 3] * 2 / w, shift * r[:, 4] * 2 / h
-    theta = torch.stack([cos, skew * cos - sin, dx, sin, skew * sin + cos, dy], dim=1).view(-1, 2, 3)
+    # grids run from −1 to 1 along both sides: off-diagonal terms carry the aspect, or oblong images would shear
+    across, down = (skew * cos - sin) * (h / w), sin * (w / h)
+    theta = torch.stack([cos, across, dx, down, skew * sin + cos, dy], dim=1).view(-1, 2, 3)
     grid = F.affine_grid(theta, list(x.shape), align_corners=False)
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 

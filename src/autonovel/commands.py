@@ -48,7 +48,10 @@ def run_recipe(
     train, test, n_new = sources.load(settings, seed)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
-    locked = RunFolder.resume(folder) if resume else RunFolder.create(folder, overwrite)
+    going_on = resume and folder.exists()
+    if resume and not going_on:
+        console.print(f"{folder} does not exist yet: starting from the beginning.", highlight=False)
+    locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
     with locked:
         record.begin(folder, settings, seed, chosen, train, n_new, ["autonovel", *sys.argv[1:]])
         try:

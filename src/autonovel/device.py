@@ -63,7 +63,7 @@ def commit() -> str | None:
         found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None
+    return found.stdout.strip() if found.returncode == 0 else None
 
 
 def peak_memory_bytes(device: torch.device) -> dict[str, int | None]:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,8 @@ class Discovery:
 
 def class_names(known: tuple[str, ...], n_new: int) -> tuple[str, ...]:
     """Return names of all classes; a new one is called ``new-1`` until somebody names it."""
-    return known + tuple(f"new-{number}" for number in range(1, n_new + 1))
+    free = (name for number in itertools.count(1) if (name := f"new-{number}") not in known)
+    return known + tuple(itertools.islice(free, n_new))
 
 
 def by_size(images: ImageSet, p_new: Tensor) -> Tensor:
@@ -130,6 +132,7 @@ def discover(images: ImageSet, embedding: Embedding) -> Discovery:
     confidence = p[rows, class_id]
     others = p.clone()
     others[rows, class_id] = -1
+    others[images.unlabelled, :n_known] = -1  # their head knows new classes only
     grown = embedding.p_known.shape[1] > n_known
     known = embedding.p_known[:, :n_known]
     return Discovery(

@@ -23,6 +23,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": _AS_RUN
     | {
         "pretrain.rotations": "one",
+        "pretrain.batch_size": 128,
+        "supervised.batch_size": 128,
         "joint.batch_size": 128,
         "joint.rank_by": "magnitude",
         "joint.bce_views": "one",

@@ -1,10 +1,11 @@
 """Recipes: read from TOML, filled from a preset, overridden by ``--set``, checked at the border.
 
 Order of precedence, later wins: defaults, the recipe's own preset, the recipe, a preset given by
-``--set preset=…``, other ``--set`` values.  Every value remembers where it came from.
+``--set preset=…`` (which replaces the recipe's own), other ``--set`` values.  Every value remembers where it came from.
 """
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -50,8 +51,9 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     written.setdefault("name", label)
     comments = _comments(text)
     given = dict(overrides) if isinstance(overrides, Mapping) else dict(map(_parse_override, overrides))
+    own = "" if "preset" in given else written.get("preset", "")  # a preset given by --set replaces it
     layers: list[tuple[Flat, str]] = [
-        (_preset(written.get("preset", "")), f"preset {written.get('preset', '')}"),
+        (_preset(own), f"preset {own}"),
         (written, f"recipe {label}"),
         (_preset(given.get("preset", "")), f"preset {given.get('preset', '')}"),
         (given, "--set"),
@@ -144,19 +146,23 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Flat:
     return out
 
 
+# a dotted key, a value in which quoted strings may hold a #, and the comment behind it
+_COMMENTED = re.compile(r"""\s*([\w.-]+)\s*=(?:"[^"]*"|'[^']*'|[^#"'])*#\s*(.+)$""")
+
+
 def _comments(text: str) -> dict[str, str]:
     """Return the comment behind each ``key = value  # source`` line by dotted name."""
     out, section = {}, ""
     for line in text.splitlines():
         if header := re.match(r"\s*\[([\w.-]+)\]", line):
             section = header[1] + "."
-        elif entry := re.match(r"\s*([\w-]+)\s*=.*?#\s*(.+)$", line):
+        elif entry := _COMMENTED.match(line):
             out[section + entry[1]] = entry[2].strip()
     return out
 
 
 def _preset(name: Any) -> Flat:
-    if name and name not in PRESETS:
+    if name and (not isinstance(name, str) or name not in PRESETS):
         raise UsageError(f"no preset {name!r}; presets: {', '.join(PRESETS)}.")
     return PRESETS[name] if name else {}
 
@@ -169,6 +175,8 @@ def _parse_override(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()  # a bare word: --set preset=paper
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the value of --set {key.strip()} cannot be read: {error}.") from error
 
 
 def _nearest(key: str, options: Iterable[str]) -> str:
@@ -184,20 +192,22 @@ def _checked(key: str, value: Any, known: Flat) -> Any:
     if isinstance(default, tuple):
         entries = value.split(",") if isinstance(value, str) and value else value
         entries = list(entries) if isinstance(entries, list | tuple) else [entries] if entries not in ("", None) else []
-        integers = key.endswith("decay_at")
-        return tuple(_scalar(key, int if integers else str, entry) for entry in entries)
+        if key.endswith("decay_at"):  # --set pretrain.decay_at=60,120 arrives as words
+            entries = [int(e) if isinstance(e, str) and re.fullmatch(r"\s*\d{1,9}\s*", e) else e for e in entries]
+            return tuple(_scalar(key, int, entry) for entry in entries)
+        return tuple(_scalar(key, str, entry) for entry in entries)
     return _scalar(key, type(default), value)
 
 
 def _scalar(key: str, kind: type, value: Any) -> Any:
     if kind is str and isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # known = [0, 1] names digits
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300:
         return float(value)
     if kind is str and isinstance(value, str):
         return value.strip()
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        if kind is float and value != value:
-            raise UsageError(f"{key} is not a number (nan).")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"{key} is {value}; it must be a finite number.")
         return value
     raise UsageError(f"{key} is {value!r}; it must be of type {kind.__name__}.")

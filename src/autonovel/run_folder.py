@@ -18,17 +18,18 @@ from autonovel.errors import RunFolderError, UsageError
 
 FORMAT = 1
 LOCK = ".lock"
+PARTIAL = ".partial"
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Put ``content`` at ``path`` in one step: readers see the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".partial")
-    with _explained(path), beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    beside = path.with_name(path.name + PARTIAL)
     with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(beside, path)
         _sync_folder(path.parent)
 
@@ -59,11 +60,12 @@ class Journal:
 
     def append(self, line: dict[str, Any]) -> None:
         """Add a line and wait until it is on disk."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _explained(self.path), self.path.open("ab") as file:
-            file.write(_encode(line))
-            file.flush()
-            os.fsync(file.fileno())
+        with _explained(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                file.write(_encode(line))
+                file.flush()
+                os.fsync(file.fileno())
         self.lines.append(line)
 
     def rewind(self, stage: str, epoch: int) -> None:
@@ -110,25 +112,32 @@ class RunFolder:
         """Return a new, empty, locked run folder; an existing one is replaced only if told so."""
         if path.exists() and not path.is_dir():
             raise UsageError(f"{path} is a file; choose another folder with --out.")
-        if path.exists() and any(entry.name != LOCK for entry in path.iterdir()):
+        if path.exists() and not _barely_begun(path):
             if not overwrite:
                 raise UsageError(
                     f"{path} already exists. Go on with it by --resume, replace it by --overwrite, "
                     "or choose another folder with --out."
                 )
-            if not (path / "run.json").exists():
+            if not _is_run(path):
                 raise UsageError(f"{path} is not a run folder, so --overwrite does not touch it. Choose another --out.")
         with _explained(path):
             path.mkdir(parents=True, exist_ok=True)
         folder = cls(path, _lock(path))
-        for entry in list(path.iterdir()):
-            if entry.name != LOCK:
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        try:
+            _empty(path)
+        except BaseException:
+            folder.close()
+            raise
         return folder
 
     @classmethod
     def resume(cls, path: Path) -> "RunFolder":
-        """Return an existing run folder, locked, after checking its format."""
+        """Return an existing run folder, locked, after checking its format.
+
+        A run that was killed before it wrote anything is begun anew.
+        """
+        if path.is_dir() and _barely_begun(path):
+            return cls.create(path)
         check_format(path)
         return cls(path, _lock(path))
 
@@ -141,6 +150,29 @@ class RunFolder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _barely_begun(path: Path) -> bool:
+    """Tell whether the folder holds nothing, or only what a run killed in its first moments leaves."""
+    return all(entry.name in (LOCK, "run.json" + PARTIAL) for entry in path.iterdir())
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        return "format" in read_json(path / "run.json")
+    except (RunFolderError, TypeError):
+        return False
+
+
+def _empty(path: Path) -> None:
+    """Delete a run; ``run.json`` goes last, so that a kill half-way leaves what --overwrite still accepts."""
+    entries = sorted(path.iterdir(), key=lambda entry: entry.name == "run.json")
+    with _explained(path):
+        for entry in entries:
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            elif entry.name != LOCK:
+                entry.unlink()
 
 
 def check_format(path: Path) -> dict[str, Any]:
@@ -159,7 +191,8 @@ def check_format(path: Path) -> dict[str, Any]:
 
 def subfolder_lock(path: Path, patience: float = 5.0) -> RunFolder:
     """Return ``path`` as a locked folder of its own, waiting a little for a dying owner to let go."""
-    path.mkdir(parents=True, exist_ok=True)
+    with _explained(path):
+        path.mkdir(parents=True, exist_ok=True)
     return RunFolder(path, _lock(path, patience))
 
 

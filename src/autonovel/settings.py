@@ -204,3 +204,14 @@ class Recipe(Section):
     pretrain: Pretrain = field(default_factory=Pretrain)
     supervised: Supervised = field(default_factory=Supervised)
     joint: Joint = field(default_factory=Joint)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        systems = self.run.systems
+        if not systems or systems[0] == "kmeans-pixels":
+            raise UsageError(
+                f"run.systems is {list(systems)}; its first system delivers the model, so it must be one that has a "
+                "model: rankstats-incremental, rankstats or kmeans."
+            )
+        if len(set(systems)) < len(systems):
+            raise UsageError(f"run.systems is {list(systems)}; name each system once.")

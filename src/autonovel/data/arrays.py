@@ -13,7 +13,7 @@ from autonovel.errors import InputError
 
 def image_tensor(images: Any) -> Tensor:
     """Return n×c×h×w uint8 for n×h×w, n×h×w×c or n×c×h×w images, integers 0–255 or floats in [0, 1]."""
-    x = images if isinstance(images, Tensor) else torch.as_tensor(np.asarray(images))
+    x = images if isinstance(images, Tensor) else _from_numpy(images)
     if x.numel() == 0:
         raise InputError(f"the images are an empty array of shape {tuple(x.shape)}; at least one image is needed.")
     if x.ndim == 3:
@@ -26,6 +26,24 @@ def image_tensor(images: Any) -> Tensor:
     if x.shape[1] not in (1, 3, 4) and x.shape[3] in (1, 3, 4):
         x = x.permute(0, 3, 1, 2)
     return _as_uint8(x).contiguous()
+
+
+def _from_numpy(images: Any) -> Tensor:
+    """Return a tensor of whatever NumPy can make an array of; large integers are checked on the way."""
+    try:
+        array = np.asarray(images)
+    except ValueError as error:
+        raise InputError(f"the images do not form one array ({error}); all must have one size.") from error
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"the images are of type {array.dtype}; give integers 0–255 or floats in [0, 1].")
+    if array.dtype.kind in "iu" and array.size and array.dtype != np.uint8:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high > 255:
+            raise InputError(f"integer images must lie in 0–255; these go from {low} to {high}.")
+        array = array.astype(np.uint8)
+    # a copy in native byte order where the caller's is read-only, reversed or foreign to torch
+    native = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
+    return torch.from_numpy(native if native.flags.writeable else native.copy())
 
 
 def _as_uint8(x: Tensor) -> Tensor:
@@ -69,7 +87,9 @@ def label_numbers(y: Any, n: int) -> tuple[Tensor, tuple[str, ...]]:
 
 
 def _entries(y: Any) -> list[int | str | None]:
-    raw = y.tolist() if isinstance(y, Tensor | np.ndarray) else list(y)
+    if y is None or isinstance(y, str | int | float):
+        raise InputError(f"the labels are {y!r}; give one label per image, -1 for unlabelled.")
+    raw = np.atleast_1d(y).tolist() if isinstance(y, Tensor | np.ndarray) else list(y)
     return [_entry(row, value) for row, value in enumerate(raw)]
 
 
@@ -77,7 +97,7 @@ def _entry(row: int, value: Any) -> int | str | None:
     if value is None or value == "" or value == -1:
         return None
     if isinstance(value, str):
-        return value
+        return str(value)
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0:
@@ -91,6 +111,8 @@ def image_set(images: Any, y: Any, ids: Sequence[str] | None = None) -> ImageSet
     """Return an ImageSet of the caller's images and labels."""
     pixels = image_tensor(images)
     numbers, names = label_numbers(y, len(pixels))
+    if ids is not None and (len(ids) != len(pixels) or len(set(ids)) != len(ids)):
+        raise InputError(f"there are {len(pixels)} images but {len(set(ids))} different ids; give one each.")
     return ImageSet(
         images=pixels,
         y=numbers,

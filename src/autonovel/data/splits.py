@@ -34,7 +34,7 @@ def hold_out(source: LabelledImages, fraction: float, seed: int) -> tuple[Labell
     for number in range(len(source.names)):
         members = (source.labels == number).nonzero()[:, 0]
         chosen = torch.randperm(len(members), generator=draws.generator(seed, 4, number))
-        mask[members[chosen[: round(fraction * len(members))]]] = True
+        mask[members[chosen[: min(round(fraction * len(members)), len(members) - 1)]]] = True
     if not mask.any():
         return source, None
     kept, held = (LabelledImages(source.images[m], source.labels[m], source.names) for m in (~mask, mask))

@@ -54,9 +54,12 @@ def load(path: Path, model: nn.Module, optimiser: Optimizer) -> tuple[int, float
                 # in the parameter's own memory layout: fused optimisers walk both in storage order
                 value = torch.empty_like(parameter, requires_grad=False).copy_(value)
             optimiser.state[parameter][key] = value
-    with safe_open(path, framework="pt") as file:
-        position = json.loads(file.metadata()["position"])
-    return int(position["epoch"]), float(position["seconds"])
+    try:
+        with safe_open(path, framework="pt") as file:
+            position = json.loads(file.metadata()["position"])
+        return int(position["epoch"]), float(position["seconds"])
+    except (TypeError, KeyError, ValueError) as error:
+        raise RunFolderError(f"{path} does not say how far it got ({error}). Start anew with --overwrite.") from error
 
 
 def _trained(model: nn.Module, optimiser: Optimizer) -> list[tuple[str, nn.Parameter]]:

@@ -29,7 +29,7 @@ def complaint(terms: dict[str, float], usage: Tensor | None) -> str | None:
             f"the loss is no longer a finite number ({', '.join(broken)}). "
             "Try a lower learning rate (lr), a longer warm-up (warmup_epochs), or precision float32."
         )
-    if usage is not None and len(usage) > 1 and bool(torch.isfinite(usage).all()):
+    if usage is not None and len(usage) > 1 and bool(torch.isfinite(usage).all()) and float(usage.sum()) > 0:
         entropy = usage_entropy(usage)
         if entropy < COLLAPSED_ENTROPY:
             return (
