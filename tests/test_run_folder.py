@@ -210,7 +210,7 @@ def test_a_journal_grows_line_by_line(tmp_path: Path) -> None:
 
 def test_opening_a_journal_writes_nothing(tmp_path: Path) -> None:
     assert Journal(tmp_path / "metrics.jsonl").lines == []
-    assert content(tmp_path) == {"stranger.txt": b"not a run"}
+    assert content(tmp_path) == {}
 
 
 def test_a_last_line_torn_anywhere_is_dropped(tmp_path: Path) -> None:

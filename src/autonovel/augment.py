@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autonovel import draws
-
 Transform = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -109,15 +107,15 @@ class Augmentation:
             steps.append((flip, 1))
         return steps
 
-    def view(self, images: Tensor, index: Tensor, key: int, step: Tensor, view: int) -> Tensor:
-        """Return one random view, in [0, 1], of uint8 ``images``.
+    @property
+    def n_draws(self) -> int:
+        """Return how many random numbers a view of an image takes."""
+        return sum(count for _, count in self.transforms())
 
-        The draws depend on (key, step, image number, view) alone.
-        """
+    def view(self, images: Tensor, u: Tensor) -> Tensor:
+        """Return one random view, in [0, 1], of uint8 ``images``, made with n×n_draws uniform numbers."""
         x = images.float() / 255
-        steps = self.transforms()
-        u = draws.uniform(key, step, index, view, sum(count for _, count in steps))
-        for transform, count in steps:
+        for transform, count in self.transforms():
             x = transform(x, u[:, :count])
             u = u[:, count:]
         return x

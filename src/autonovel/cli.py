@@ -28,6 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+data_app = typer.Typer(help="Download benchmark datasets and look at what is there.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+Dataset = Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: runs/RECIPE-seedN.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")]
 Sets = Annotated[
@@ -140,6 +144,27 @@ def doctor() -> None:
 
         if not examine():
             raise typer.Exit(1)
+
+
+@data_app.command("fetch")
+def data_fetch(
+    name: Dataset, to: Annotated[Path, typer.Option("--to", help="Folder for the files; made if need be.")]
+) -> None:
+    """Download the official files of dataset NAME, going on with what is already there."""
+    with _plain_errors():
+        from autonovel.commands import fetch_dataset
+
+        fetch_dataset(name, to)
+
+
+@data_app.command("check")
+def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folder of the files.")]) -> None:
+    """Say what of dataset NAME is in FOLDER: files, checksums, counts of every split."""
+    with _plain_errors():
+        from autonovel.commands import check_dataset
+
+        if not check_dataset(name, folder):
+            raise typer.Exit(2)
 
 
 @app.command("train-system", hidden=True)

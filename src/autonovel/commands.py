@@ -152,3 +152,31 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     chosen = devices.pick(facts["device"])
     job = pipeline.Job(settings, train, test, n_new, seed, chosen, path, display, keep_going)
     pipeline.side_system(pipeline.as_seen(job), name)
+
+
+def fetch_dataset(name: str, to: Path) -> None:
+    """Download the official files of a dataset, with progress, and say where they are and under which terms."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from autonovel.data import catalogue, fetch
+
+    dataset = catalogue.find(name)
+    console = Console()
+    console.print(f"{dataset.title}: {dataset.page}\nTerms of use: {dataset.terms}", highlight=False, soft_wrap=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console) as bars:
+        tasks = {file.name: bars.add_task(file.name, total=None) for file in dataset.files}
+        files = fetch.fetch(
+            dataset, to, lambda file, done, total: bars.update(tasks[file], completed=done, total=total)
+        )
+    for file in files:
+        console.print(f"{file}: there, checksum right", highlight=False, soft_wrap=True)
+
+
+def check_dataset(name: str, folder: Path) -> bool:
+    """Print what of a dataset is in ``folder``; return whether it is complete."""
+    from autonovel.data import inspect
+
+    report = inspect.check(name, folder)
+    Console().print("\n".join(inspect.describe(report)), highlight=False, soft_wrap=True, markup=False)
+    return report.complete

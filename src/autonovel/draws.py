@@ -1,7 +1,7 @@
 """Random numbers as a function of what they are for, not of how many were drawn before.
 
-A draw is a hash of (seed, stage, step, image, view, number): the same after a resume, with any number of
-loader workers or processes, on a CPU or a GPU.  Generators with hidden state could promise none of that.
+A draw is a hash of (seed, stage, step, image, number): the same after a resume, with any number of loader
+workers or processes, on a CPU or a GPU.  Generators with hidden state could promise none of that.
 """
 
 import torch
@@ -27,15 +27,22 @@ def stream(seed: int, *parts: int) -> int:
     return int(key)
 
 
-def uniform(key: int, step: Tensor, image: Tensor, view: int, count: int) -> Tensor:
-    """Return ``count`` numbers in [0, 1) for every image: an n×count float32 tensor.
+def uniform(key: int, step: Tensor, image: Tensor, count: int) -> Tensor:
+    """Return ``count`` numbers in [0, 1) for every image of every step, as float32.
 
-    ``step`` is a 0-d int64 tensor on the images' device, ``image`` the n image numbers.
+    Args:
+        key: stream of one purpose.
+        step: step numbers, s of them.
+        image: s×n image numbers on the same device.
+        count: numbers per image; the first ones do not depend on how many are asked for.
+
+    Returns:
+        s×n×count numbers.
     """
-    base = _mix(_mix((step & _MASK) ^ key) + view * 0x9E3779B9 & _MASK)
-    rows = _mix((image.long() & _MASK) ^ base)
+    base = _mix(_mix((step & _MASK) ^ key))
+    rows = _mix((image.long() & _MASK) ^ base[:, None])
     columns = torch.arange(1, count + 1, device=image.device) * 0x9E3779B9
-    bits = _mix((rows[:, None] + columns[None, :]) & _MASK)
+    bits = _mix((rows[..., None] + columns) & _MASK)
     return (bits >> 8).float() / (1 << 24)
 
 

@@ -98,6 +98,7 @@ class Outcome:
 def run(job: Job) -> Outcome:
     """Do the whole job and return what came of it; work already in the folder is taken up."""
     check_problem(job.train, job.n_new, job.recipe)
+    torch.backends.cudnn.benchmark = True  # shapes never change, so that searching for the best kernels pays
     started = time.monotonic()
     seen = as_seen(job)
     _, seconds = extractor(seen)

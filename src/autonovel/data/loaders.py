@@ -14,21 +14,17 @@ class Batch:
 
     Attributes:
         images: n×c×h×w uint8.
-        index: number of each image, for its random draws.
         y: class of each image, −1 if unlabelled.
         labelled: 1.0 where ``y`` is a class, else 0.0.
         truth: true class of each image for diagnostics, None where nobody knows.
-        step: number of the step in its stage, a 0-d tensor.
-        key: stream of the stage's random draws.
+        u: n×k uniform numbers for the random choices of the stage.
     """
 
     images: Tensor
-    index: Tensor
     y: Tensor
     labelled: Tensor
     truth: Tensor | None
-    step: Tensor
-    key: int
+    u: Tensor
 
 
 class Resident:
@@ -39,8 +35,8 @@ class Resident:
         self.y = images.y.to(device)
         self.truth = None if images.truth is None else images.truth.to(device)
 
-    def batch(self, index: Tensor, step: Tensor, key: int) -> Batch:
-        """Return the batch of the images ``index`` (on the device)."""
+    def batch(self, index: Tensor, u: Tensor) -> Batch:
+        """Return the batch of the images ``index`` (on the device) with their random numbers ``u``."""
         y = self.y[index]
         truth = None if self.truth is None else self.truth[index]
-        return Batch(self.images[index], index, y, (y >= 0).float(), truth, step, key)
+        return Batch(self.images[index], y, (y >= 0).float(), truth, u)

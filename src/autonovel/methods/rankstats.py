@@ -12,7 +12,7 @@ from torch import Tensor
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
 from autonovel.methods.method import Problem
-from autonovel.methods.views import two_views
+from autonovel.methods.views import augmentation, two_views
 from autonovel.networks import Model, heads
 from autonovel.objectives import (
     consistency,
@@ -52,6 +52,11 @@ class Joint:
     incremental: bool = False
     name: str = "3-joint"
     number: int = 3
+
+    @property
+    def n_draws(self) -> int:
+        """Return the draws of two views."""
+        return 2 * augmentation(self.settings).n_draws
 
     def prepare(self, model: Model) -> None:
         """Add the head of the new classes; in incremental learning, grow the known one by them too."""

@@ -22,6 +22,11 @@ class Rotation:
     name: str = "1-rotation"
     number: int = 1
 
+    @property
+    def n_draws(self) -> int:
+        """Return the draws of one view and of one rotation."""
+        return 1 + augmentation(self.settings).n_draws
+
     def prepare(self, model: Model) -> None:
         """Give the model a head for the four rotations."""
         rng = draws.generator(self.seed, 10)
@@ -37,7 +42,7 @@ class Rotation:
 
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the cross-entropy of the rotations of one view of each image."""
-        x = augmentation(self.settings).view(batch.images, batch.index, batch.key, batch.step, view=1)
+        x = augmentation(self.settings).view(batch.images, batch.u[:, 1:])
         x, turns = self._turned(x, batch)
         logits = model(x, "rotation")
         right = logits.argmax(dim=1) == turns
@@ -47,6 +52,5 @@ class Rotation:
     def _turned(self, x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         if self.settings.rotations == "four":
             return augment.four_rotations(x)
-        u = draws.uniform(batch.key, batch.step, batch.index, view=0, count=1)
-        turns = (u[:, 0] * 4).floor().long()
+        turns = (batch.u[:, 0] * 4).floor().long()
         return augment.rotate90(x, turns), turns

@@ -21,6 +21,11 @@ class Supervised:
     name: str = "2-supervised"
     number: int = 2
 
+    @property
+    def n_draws(self) -> int:
+        """Return the draws of one view."""
+        return augmentation(self.settings).n_draws
+
     def prepare(self, model: Model) -> None:
         """Replace the pretraining head by one for the known classes."""
         model.heads.clear()
@@ -39,7 +44,7 @@ class Supervised:
 
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the cross-entropy of one view of each image."""
-        x = augmentation(self.settings).view(batch.images, batch.index, batch.key, batch.step, view=1)
+        x = augmentation(self.settings).view(batch.images, batch.u)
         logits = model(x, "known")
         right = logits.argmax(dim=1) == batch.y
         progress.note("accuracy", right.sum(), len(right))

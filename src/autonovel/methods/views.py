@@ -20,9 +20,10 @@ def two_views(s: settings.Joint, model: Model, batch: Batch) -> tuple[Tensor, Te
     ``joint`` sends both through the network at once; ``separate`` one after the other, each with its own
     BatchNorm statistics.
     """
-    view = augmentation(s).view
-    x, x_hat = (view(batch.images, batch.index, batch.key, batch.step, number) for number in (1, 2))
+    u, u_hat = batch.u.chunk(2, dim=1)
+    views = augmentation(s).view(cat([batch.images, batch.images]), cat([u, u_hat]))
     if s.views == "separate":
+        x, x_hat = views.chunk(2)
         return model.features(x), model.features(x_hat)
-    z, z_hat = model.features(cat([x, x_hat])).chunk(2)
+    z, z_hat = model.features(views).chunk(2)
     return z, z_hat

@@ -37,22 +37,24 @@ class GraphStep(Step):
     """A ``Step`` that records itself on its first call.  Every shape must be the same in every step."""
 
     def __init__(
-        self, model: Model, stage: Stage, loader: Resident, optimiser: Optimizer, key: int, steps_per_epoch: int
+        self, model: Model, stage: Stage, loader: Resident, optimiser: Optimizer, steps_per_epoch: int
     ) -> None:
-        super().__init__(model, stage, loader, optimiser, key, steps_per_epoch)
+        super().__init__(model, stage, loader, optimiser, steps_per_epoch)
         self.graph: torch.cuda.CUDAGraph | None = None
         device = model.mean.device
         self.number = torch.zeros((), dtype=torch.int64, device=device)
         self.rate = torch.zeros((), device=device)
         self.index = torch.zeros(0, dtype=torch.int64, device=device)
+        self.u = torch.zeros(0, device=device)
         for group in optimiser.param_groups:
             group["lr"] = self.rate  # a tensor, so that replays see it change
 
-    def __call__(self, index: Tensor, step: int, rate: float) -> None:
+    def __call__(self, index: Tensor, u: Tensor, step: int, rate: float) -> None:
         """Replay the recorded step on other images; record it first if this is the first."""
         if self.graph is None:
-            self.index = index.clone()
+            self.index, self.u = index.clone(), u.clone()
         self.index.copy_(index)
+        self.u.copy_(u)
         self.number.fill_(step)
         self.rate.fill_(rate)
         if self.graph is None:
@@ -71,14 +73,14 @@ class GraphStep(Step):
         with torch.cuda.stream(side):
             for _ in range(WARM_UP_STEPS):
                 self.optimiser.zero_grad(set_to_none=True)
-                reported = self._train(self.index, self.number)
+                reported = self._train(self.index, self.u, self.number)
         torch.cuda.current_stream().wait_stream(side)
         self._restore(before)
         self.sums = {name: (torch.zeros_like(a), torch.zeros_like(b)) for name, (a, b) in reported.items()}
         self.optimiser.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            for name, (count, out_of) in self._train(self.index, self.number).items():
+            for name, (count, out_of) in self._train(self.index, self.u, self.number).items():
                 self.sums[name][0].add_(count)
                 self.sums[name][1].add_(out_of)
 

@@ -85,16 +85,19 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
-    take_step = _step_kind(context)(model, stage, Resident(images, context.device), optimiser, key, steps)
+    take_step = _step_kind(context)(model, stage, Resident(images, context.device), optimiser, steps)
     watch = _Stopwatch(context.display, context.title(stage), before)
     context.display.begin(context.title(stage), epochs * steps, first * steps)
     last_save = time.monotonic()
     for epoch in range(first, epochs):
         stage.before_epoch(model, images, epoch)
         model.train()
-        for row, index in enumerate(sampler.epoch(epoch).to(context.device)):
+        numbers = torch.arange(epoch * steps, (epoch + 1) * steps, device=context.device)
+        rows = sampler.epoch(epoch).to(context.device)
+        u = draws.uniform(key, numbers, rows, stage.n_draws)
+        for row, index in enumerate(rows):
             step = epoch * steps + row
-            take_step(index, step, learning_rate(stage.settings, step, steps))
+            take_step(index, u[row], step, learning_rate(stage.settings, step, steps))
             watch.tick(step + 1, len(index), take_step.terms)
         means = take_step.end_of_epoch()
         _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)

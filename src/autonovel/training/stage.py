@@ -53,6 +53,10 @@ class Stage(Protocol):
     def settings(self) -> settings.Stage:
         """Return the settings of optimiser, schedule and views."""
 
+    @property
+    def n_draws(self) -> int:
+        """Return how many uniform random numbers a step needs for each image."""
+
     def prepare(self, model: Model) -> None:
         """Give ``model`` the heads this stage needs and freeze what it holds fixed."""
 

@@ -16,23 +16,23 @@ class Step:
     """Trains ``model`` on one batch at a time and sums up what the stage reports over an epoch."""
 
     def __init__(
-        self, model: Model, stage: Stage, loader: Resident, optimiser: Optimizer, key: int, steps_per_epoch: int
+        self, model: Model, stage: Stage, loader: Resident, optimiser: Optimizer, steps_per_epoch: int
     ) -> None:
         self.model, self.stage, self.loader, self.optimiser = model, stage, loader, optimiser
-        self.key, self.steps_per_epoch = key, steps_per_epoch
+        self.steps_per_epoch = steps_per_epoch
         self.terms: dict[str, Tensor] = {}
         self.sums: Sums = {}
 
-    def __call__(self, index: Tensor, step: int, rate: float) -> None:
-        """Train on the images ``index`` as step number ``step`` with learning rate ``rate``."""
+    def __call__(self, index: Tensor, u: Tensor, step: int, rate: float) -> None:
+        """Train on the images ``index`` with random numbers ``u``, as step number ``step``, at rate ``rate``."""
         optimisers.set_rate(self.optimiser, rate)
         self.optimiser.zero_grad(set_to_none=True)
-        self._add(self._train(index, torch.tensor(step, device=index.device)))
+        self._add(self._train(index, u, torch.tensor(step, device=index.device)))
 
-    def _train(self, index: Tensor, number: Tensor) -> Sums:
+    def _train(self, index: Tensor, u: Tensor, number: Tensor) -> Sums:
         """Take the step; return its terms and notes, each as (sum, out of how many)."""
         progress = Progress(number, number / self.steps_per_epoch)
-        terms = self.stage.step(self.model, self.loader.batch(index, number, self.key), progress)
+        terms = self.stage.step(self.model, self.loader.batch(index, u), progress)
         torch.stack(list(terms.values())).sum().backward()
         self.optimiser.step()
         self.terms = {name: value.detach() for name, value in terms.items()}
