@@ -8,10 +8,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from torch import Tensor
 
-from autonovel import augment, draws
+from autonovel import augment, draws, settings
 from autonovel.augment import Augmentation
+from autonovel.data import Batch
+from autonovel.methods.views import augmentation, two_views
 
 SHAPES = [(5, 1, 8, 8), (4, 3, 6, 9), (3, 2, 11, 5), (1, 4, 7, 7)]
 KEY = draws.stream(3, 101)
@@ -28,8 +31,14 @@ def pixels(n: int = 6, channels: int = 3, height: int = 8, width: int = 8) -> Te
 
 
 def view(a: Augmentation, images: Tensor, index: Tensor | None = None, step: int = 0, number: int = 1) -> Tensor:
-    index = torch.arange(len(images)) if index is None else index
-    return a.view(images, index, KEY, torch.tensor(step), number)
+    """Return view ``number`` (1 or 2) of the images, drawn as the numbers ``index`` of a set."""
+    u = numbers(len(images), 2 * a.n_draws, index, step).chunk(2, dim=1)[number - 1]
+    return a.view(images, u)
+
+
+def numbers(n: int, count: int, index: Tensor | None = None, step: int = 0) -> Tensor:
+    index = torch.arange(n) if index is None else index
+    return draws.uniform(KEY, torch.tensor([step]), index[None], count)[0]
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -288,8 +297,116 @@ def test_a_view_does_not_depend_on_the_batch(a: Augmentation) -> None:
 
 def test_each_transform_has_draws_of_its_own() -> None:
     images = pixels(7)
-    u = draws.uniform(KEY, torch.tensor(0), torch.arange(7), 1, 10)
+    u = numbers(7, EVERYTHING.n_draws)
+    assert u.shape == (7, 10)
     x = augment.affine(images.float() / 255, u[:, :5], 0.3, 0.2, 0.1, 1.5)
     x = augment.crop(x, u[:, 5:7], 2)
     x = augment.reflect_shift(x, u[:, 7:9], 1)
     assert torch.equal(view(EVERYTHING, images), augment.flip(x, u[:, 9:]))
+    assert torch.equal(EVERYTHING.view(images, u), augment.flip(x, u[:, 9:]))
+
+
+@pytest.mark.parametrize(
+    ("a", "wanted"),
+    [
+        (Augmentation(), 0),
+        (Augmentation(crop=2), 2),
+        (Augmentation(reflect_shift=2), 2),
+        (Augmentation(flip=True), 1),
+        (Augmentation(rotate=0.5), 5),
+        (Augmentation(shear=0.5, shift=1.0), 5),
+        (Augmentation(crop=1, flip=True), 3),
+        (Augmentation(scale=0.1, reflect_shift=1), 7),
+        (EVERYTHING, 10),
+    ],
+    ids=str,
+)
+def test_the_number_of_draws_of_a_view(a: Augmentation, wanted: int) -> None:
+    assert a.n_draws == wanted
+
+
+@pytest.mark.parametrize("column", range(10))
+def test_every_number_of_a_view_counts(column: int) -> None:
+    images = pixels(20)
+    u = numbers(20, EVERYTHING.n_draws)
+    other = u.clone()
+    other[:, column] = 1 - u[:, column] - 2**-24
+    found, changed = EVERYTHING.view(images, u), EVERYTHING.view(images, other)
+    assert int(((found - changed).abs().flatten(1).amax(dim=1) > 1e-3).sum()) >= 10
+
+
+# ---------------------------------------------------------------------------------------------------
+# two views
+
+
+class Mirror:
+    """A stand-in for a model whose features are the images it is shown."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def features(self, x: Tensor) -> Tensor:
+        self.calls.append(len(x))
+        return x
+
+
+def both_views(
+    images: Tensor, how: str = "joint", step: int = 0, model: Mirror | None = None, **switches: float
+) -> tuple[Tensor, Tensor]:
+    """Return the two views of the images that a step of stage 3 sees."""
+    s = settings.Joint(views=how, augment=settings.Augment(**switches))
+    u = numbers(len(images), 2 * augmentation(s).n_draws, step=step)
+    y = torch.full((len(images),), -1)
+    return two_views(s, model or Mirror(), Batch(images, y, (y >= 0).float(), None, u))  # type: ignore[arg-type]
+
+
+SWITCHES: list[dict[str, float]] = [
+    {"crop": 2},
+    {"reflect_shift": 2},
+    {"flip": True},
+    {"rotate": 0.5},
+    {"shear": 0.5},
+    {"scale": 0.5},
+    {"shift": 2.0},
+    {"crop": 2, "reflect_shift": 1, "flip": True, "rotate": 0.3, "shear": 0.2, "scale": 0.1, "shift": 1.5},
+]
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+def test_settings_mean_the_augmentation_of_the_same_name(switches: dict[str, float]) -> None:
+    assert augmentation(settings.Joint(augment=settings.Augment(**switches))) == Augmentation(**switches)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", ["joint", "separate"])
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+def test_the_two_views_take_the_two_halves_of_the_numbers(switches: dict[str, float], how: str) -> None:
+    images, model = pixels(30), Mirror()
+    a = Augmentation(**switches)  # type: ignore[arg-type]
+    first, second = both_views(images, how, model=model, **switches)
+    u = numbers(30, 2 * a.n_draws)
+    assert torch.equal(first, a.view(images, u[:, : a.n_draws]))
+    assert torch.equal(second, a.view(images, u[:, a.n_draws :]))
+    assert not torch.equal(first, second)
+    assert model.calls == ([60] if how == "joint" else [30, 30])
+
+
+@pytest.mark.parametrize("how", ["joint", "separate"])
+def test_two_views_without_augmentation_are_the_image_twice(how: str) -> None:
+    images = pixels(5)
+    for found in both_views(images, how):
+        assert torch.equal(found, images.float() / 255)
+
+
+@pytest.mark.parametrize("steps", [(0, 0), (0, 1)])
+@pytest.mark.parametrize(("switches", "places"), [({"crop": 1}, 9), ({"flip": True}, 2)])
+def test_two_views_of_an_image_are_independent(switches: dict[str, float], places: int, steps: tuple[int, int]) -> None:
+    """Every pair of places a marked pixel lands on in two views is as likely, in one step and in two."""
+    marked = torch.zeros(9000, 1, 5, 5, dtype=torch.uint8)
+    marked[:, :, 2, 2 if "crop" in switches else 1] = 255
+    first, second = (
+        both_views(marked, step=step, **switches)[number][:, 0].flatten(1).argmax(dim=1)
+        for number, step in enumerate(steps)
+    )
+    counts = torch.bincount(25 * first + second, minlength=625)
+    assert int((counts > 0).sum()) == places**2
+    assert stats.chisquare(counts[counts > 0].numpy()).pvalue > 1e-4

@@ -14,8 +14,14 @@ from autonovel import draws
 KEY = draws.stream(0, 101)
 
 
-def uniform(images: list[int] | range, step: int = 3, view: int = 1, count: int = 4, key: int = KEY) -> torch.Tensor:
-    return draws.uniform(key, torch.tensor(step), torch.tensor(list(images)), view, count)
+def uniform(images: list[int] | range, step: int = 3, count: int = 4, key: int = KEY) -> torch.Tensor:
+    """Return the draws of one step."""
+    return draws.uniform(key, torch.tensor([step]), torch.tensor([list(images)]), count)[0]
+
+
+def over_steps(steps: int, image: int = 7, count: int = 4) -> torch.Tensor:
+    """Return the draws of one image in each of many steps."""
+    return draws.uniform(KEY, torch.arange(steps), torch.full((steps, 1), image), count)[:, 0]
 
 
 def chi_square_p(values: np.ndarray, bins: int) -> float:
@@ -47,7 +53,9 @@ def test_draws_lie_in_the_half_open_interval() -> None:
     assert float(values.min()) < 1e-5 and float(values.max()) > 1 - 1e-5
 
 
-@pytest.mark.parametrize("what", ["image", "step", "view", "number"])
+@pytest.mark.parametrize(
+    "what", ["image", "step", "step of one image", "number", "number of a second view", "number of one image"]
+)
 def test_neighbouring_draws_are_independent(what: str) -> None:
     """Two draws that differ in one thing fill the unit square evenly."""
     n = 10_000
@@ -55,10 +63,14 @@ def test_neighbouring_draws_are_independent(what: str) -> None:
         both = uniform(range(n), count=1)[:-1, 0], uniform(range(n), count=1)[1:, 0]
     elif what == "step":
         both = uniform(range(n), step=5)[:, 0], uniform(range(n), step=6)[:, 0]
-    elif what == "view":
-        both = uniform(range(n), view=1)[:, 0], uniform(range(n), view=2)[:, 0]
-    else:
+    elif what == "step of one image":
+        both = over_steps(n)[:-1, 0], over_steps(n)[1:, 0]
+    elif what == "number":
         both = uniform(range(n))[:, 0], uniform(range(n))[:, 1]
+    elif what == "number of a second view":
+        both = uniform(range(n), count=6)[:, 0], uniform(range(n), count=6)[:, 3]
+    else:
+        both = over_steps(n)[:, 0], over_steps(n)[:, 1]
     a, b = (x.numpy() for x in both)
     counts = np.histogram2d(a, b, bins=8, range=((0, 1), (0, 1)))[0]
     assert stats.chisquare(counts.ravel()).pvalue > 1e-4
@@ -66,19 +78,37 @@ def test_neighbouring_draws_are_independent(what: str) -> None:
 
 
 def test_one_image_draws_uniformly_over_the_steps() -> None:
-    values = np.array([float(uniform([7], step=step, count=1)) for step in range(4000)])
-    assert chi_square_p(values, 10) > 1e-4
+    values = over_steps(4000).numpy()
+    for column in range(4):
+        assert chi_square_p(values[:, column], 10) > 1e-4
+
+
+def test_one_image_draws_uniformly_over_the_numbers() -> None:
+    assert chi_square_p(uniform([7], count=4000)[0].numpy(), 10) > 1e-4
 
 
 # ---------------------------------------------------------------------------------------------------
 # what a draw depends on
 
 
-@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.integers(0, 10**6), st.integers(0, 3))
-def test_a_draw_does_not_depend_on_its_batch(images: list[int], step: int, view: int) -> None:
-    together = uniform(images, step, view)
+@pytest.mark.parametrize(("steps", "images", "count"), [(3, 5, 2), (1, 1, 1), (2, 7, 0), (0, 4, 3), (4, 0, 3)])
+def test_draws_come_by_step_image_and_number(steps: int, images: int, count: int) -> None:
+    found = draws.uniform(KEY, torch.arange(steps), torch.arange(steps * images).view(steps, images), count)
+    assert found.shape == (steps, images, count)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.integers(0, 10**6))
+def test_a_draw_does_not_depend_on_its_batch(images: list[int], step: int) -> None:
+    together = uniform(images, step)
     for row, image in enumerate(images):
-        assert torch.equal(uniform([image], step, view)[0], together[row])
+        assert torch.equal(uniform([image], step)[0], together[row])
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**40), st.lists(st.integers(0, 10**6), min_size=3, max_size=3)), min_size=1))
+def test_a_draw_does_not_depend_on_the_steps_beside_it(rows: list[tuple[int, list[int]]]) -> None:
+    together = draws.uniform(KEY, torch.tensor([step for step, _ in rows]), torch.tensor([i for _, i in rows]), 4)
+    for row, (step, images) in enumerate(rows):
+        assert torch.equal(uniform(images, step), together[row])
 
 
 def test_a_draw_does_not_depend_on_the_order_of_its_batch() -> None:
@@ -96,16 +126,18 @@ def test_no_draws_at_all_are_an_empty_block() -> None:
 
 def test_every_part_of_the_purpose_changes_the_draws() -> None:
     seen = [
-        uniform([image], step, view, key=draws.stream(seed, 101))[0]
-        for image, step, view, seed in itertools.product((0, 1, 5000), (0, 1, 90_000), (0, 1, 2), (0, 1))
+        uniform([image], step, key=draws.stream(seed, stage))[0]
+        for image, step, seed, stage in itertools.product((0, 1, 5000), (0, 1, 90_000), (0, 1), (101, 102, 103))
     ]
     for a, b in itertools.combinations(seen, 2):
         assert (a != b).all()
+    for row in seen:
+        assert len(row.unique()) == 4  # the number counts too
 
 
 def test_image_numbers_of_any_integer_type_are_one_number() -> None:
-    images = torch.tensor([3, 1, 2], dtype=torch.int32)
-    assert torch.equal(draws.uniform(KEY, torch.tensor(0), images, 1, 2), uniform([3, 1, 2], step=0, count=2))
+    images = torch.tensor([[3, 1, 2]], dtype=torch.int32)
+    assert torch.equal(draws.uniform(KEY, torch.tensor([0]), images, 2)[0], uniform([3, 1, 2], step=0, count=2))
 
 
 def lowbias32(x: int) -> int:
@@ -117,13 +149,29 @@ def lowbias32(x: int) -> int:
     return x ^ (x >> 16)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 2**40), st.integers(0, 2**32 - 1), st.integers(0, 3))
-def test_draws_equal_plain_integer_arithmetic(key: int, step: int, image: int, view: int) -> None:
-    golden = 0x9E3779B9
-    base = lowbias32((lowbias32(step % 2**32 ^ key) + view * golden) % 2**32)
-    row = lowbias32(image ^ base)
-    wanted = [(lowbias32((row + number * golden) % 2**32) >> 8) / 2**24 for number in (1, 2, 3)]
-    assert uniform([image], step, view, 3, key)[0].tolist() == wanted
+GOLDEN = 0x9E3779B9
+
+
+def plain_uniform(key: int, step: int, image: int, count: int) -> list[float]:
+    row = lowbias32(image ^ lowbias32(lowbias32(step % 2**32 ^ key)))
+    return [(lowbias32((row + number * GOLDEN) % 2**32) >> 8) / 2**24 for number in range(1, count + 1)]
+
+
+def plain_stream(seed: int, *parts: int) -> int:
+    key = seed % 2**32
+    for part in (seed >> 32, *parts):
+        key = lowbias32(key ^ lowbias32((part + GOLDEN) % 2**32))
+    return key
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**40), st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_draws_equal_plain_integer_arithmetic(key: int, step: int, image: int, count: int) -> None:
+    assert uniform([image], step, count, key)[0].tolist() == plain_uniform(key, step, image, count)
+
+
+@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**31), max_size=3))
+def test_streams_equal_plain_integer_arithmetic(seed: int, parts: list[int]) -> None:
+    assert draws.stream(seed, *parts) == plain_stream(seed, *parts)
 
 
 def test_draws_are_pinned() -> None:
@@ -131,9 +179,9 @@ def test_draws_are_pinned() -> None:
     assert draws.stream(0) == 2926543089
     assert draws.stream(0, 101) == 169004793
     assert draws.stream(2**40 + 17, 3, 4) == 82561113
-    assert uniform([0, 1], count=2).tolist() == [
-        [0.03384321928024292, 0.0818718671798706],
-        [0.6933338642120361, 0.6458168029785156],
+    assert draws.uniform(KEY, torch.tensor([3, 4]), torch.tensor([[0, 1], [0, 1]]), 2).tolist() == [
+        [[0.6674862504005432, 0.21064555644989014], [0.3333284258842468, 0.5170549154281616]],
+        [[0.8577426075935364, 0.8675439357757568], [0.015209555625915527, 0.6432000994682312]],
     ]
 
 

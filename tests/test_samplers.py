@@ -175,19 +175,18 @@ def test_ranks_share_labelled_and_unlabelled_images_evenly() -> None:
 
 def test_a_batch_holds_the_images_asked_for(make_images: Callable[..., ImageSet]) -> None:
     images = make_images(labelled=5, unlabelled=4, channels=3, height=4, width=6)
-    index, step = torch.tensor([8, 0, 5, 1, 0]), torch.tensor(17)
-    batch = Resident(images, torch.device("cpu")).batch(index, step, key=99)
+    index, u = torch.tensor([8, 0, 5, 1, 0]), torch.rand(5, 3)
+    batch = Resident(images, torch.device("cpu")).batch(index, u)
     for row, number in enumerate(index.tolist()):
         assert torch.equal(batch.images[row], images.images[number])
     assert batch.images.dtype == torch.uint8
-    assert batch.index.tolist() == [8, 0, 5, 1, 0]
     assert batch.y.tolist() == [-1, 0, -1, 1, 0]
     assert batch.labelled.tolist() == [0.0, 1.0, 0.0, 1.0, 1.0]
     assert batch.truth is not None and images.truth is not None
     assert batch.truth.tolist() == images.truth[index].tolist()
-    assert (int(batch.step), batch.key) == (17, 99)
+    assert torch.equal(batch.u, u)
 
 
 def test_a_batch_without_truth(make_images: Callable[..., ImageSet]) -> None:
     resident = Resident(make_images(truth=False), torch.device("cpu"))
-    assert resident.batch(torch.tensor([1]), torch.tensor(0), 0).truth is None
+    assert resident.batch(torch.tensor([1]), torch.zeros(1, 0)).truth is None

@@ -187,6 +187,11 @@ class Joint(Stage):
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.ce or self.bce or self.consistency):
+            raise UsageError("joint.ce, joint.bce and joint.consistency are all off; nothing is left to learn from.")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Section):

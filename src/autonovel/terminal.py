@@ -25,7 +25,7 @@ class TerminalDisplay:
 
     def say(self, text: str) -> None:
         """Show a line of text."""
-        self.console.print(text, highlight=False, markup=False)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def begin(self, stage: str, total: int, done: int) -> None:
         """Open a bar, or print a line."""

@@ -53,7 +53,7 @@ def load(path: Path, model: nn.Module, optimiser: Optimizer) -> tuple[int, float
             if value.shape == parameter.shape:
                 # in the parameter's own memory layout: fused optimisers walk both in storage order
                 value = torch.empty_like(parameter, requires_grad=False).copy_(value)
-            optimiser.state[parameter][key] = value
+            optimiser.state[parameter][key] = value.to(parameter.device)
     try:
         with safe_open(path, framework="pt") as file:
             position = json.loads(file.metadata()["position"])

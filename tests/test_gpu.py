@@ -1,0 +1,69 @@
+"""CUDA-only code: the recorded step against the eager one.  Run by `make test-gpu` on a machine that has a GPU."""
+
+import copy
+
+import pytest
+import torch
+
+from autonovel import draws, networks, selftest
+from autonovel.data import ImageSet, Resident, channel_statistics
+from autonovel.methods.rankstats import Joint
+from autonovel.settings import Augment
+from autonovel.settings import Joint as Settings
+from autonovel.training import optimisers
+from autonovel.training.cuda_graph import GraphStep
+from autonovel.training.steps import Step
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+def some_images() -> ImageSet:
+    rng = torch.Generator().manual_seed(0)
+    pixels = torch.randint(0, 256, (160, 3, 16, 16), generator=rng, dtype=torch.uint8)
+    truth = torch.arange(160) % 4
+    y = torch.where(truth < 2, truth, -1)
+    return ImageSet(pixels, y, tuple(map(str, range(160))), ("a", "b"), truth)
+
+
+def train(kind: type[Step], precision: str, optimiser: str) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """Return the means of an epoch and the weights after it."""
+    images, device = some_images(), torch.device("cuda")
+    views = Augment(crop=2, flip=True, rotate=0.2)
+    stage = Joint(Settings(batch_size=32, frozen=("stem",), group=8, optimiser=optimiser, augment=views), 2, 2, 0, True)
+    model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
+    model.precision = precision
+    stage.prepare(model)
+    model.to(device, memory_format=torch.channels_last)
+    sampler = stage.sampler(images)
+    steps = sampler.steps_per_epoch
+    step = kind(model, stage, Resident(images, device), optimisers.make(stage.settings, model.parameters()), steps)
+    rows = sampler.epoch(0).to(device)
+    u = draws.uniform(7, torch.arange(steps, device=device), rows, stage.n_draws)
+    model.train()
+    for number, index in enumerate(rows):
+        step(index, u[number], number, 0.02)
+    return step.end_of_epoch(), copy.deepcopy({k: v.cpu() for k, v in model.state_dict().items()})
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_recorded_step_trains_as_an_eager_one(precision: str, optimiser: str) -> None:
+    means, weights = train(Step, precision, optimiser)
+    recorded_means, recorded_weights = train(GraphStep, precision, optimiser)
+    for name, value in means.items():
+        torch.testing.assert_close(recorded_means[name], value, rtol=1e-4, atol=1e-5)
+    for name, value in weights.items():
+        torch.testing.assert_close(recorded_weights[name].float(), value.float(), rtol=1e-3, atol=1e-4)
+
+
+def test_the_objectives_agree_with_their_loops_on_the_gpu() -> None:
+    assert all(selftest.check(torch.device("cuda")).values())
+
+
+def test_draws_are_those_of_the_cpu() -> None:
+    step, image = torch.arange(5), torch.arange(40).view(5, 8)
+    on_gpu = draws.uniform(9, step.cuda(), image.cuda(), 6).cpu()
+    assert torch.equal(on_gpu, draws.uniform(9, step, image, 6))
