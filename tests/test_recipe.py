@@ -474,3 +474,26 @@ def test_the_demo_says_how_long_it_takes_and_where_it_departs_from_the_paper() -
     made = recipe.load("demo").recipe
     assert "minute" in made.minutes
     assert len(made.departures) >= 3
+
+
+def test_incremental_is_as_joint_unless_set() -> None:
+    loaded = recipe.load("cifar100", ["joint.k=3", "incremental.lr=0.07"])
+    r = loaded.recipe
+    assert (r.joint.epochs, r.incremental.epochs) == (200, 400)
+    assert (r.joint.weight, r.incremental.weight) == (50, 25)
+    assert (r.joint.k, r.incremental.k) == (3, 3)
+    assert (r.joint.lr, r.incremental.lr) == (0.1, 0.07)
+    assert r.incremental.augment == r.joint.augment
+    assert loaded.sources["incremental.k"] == "as joint"
+    assert loaded.sources["incremental.epochs"] == "published code"
+
+
+def test_the_paper_keeps_all_settings_with_incremental_learning() -> None:
+    r = recipe.load("cifar100", ["preset=paper"]).recipe
+    assert r.incremental == r.joint
+    assert recipe.load("cifar100", ["preset=paper", "incremental.epochs=3"]).recipe.incremental.epochs == 3
+
+
+def test_what_the_caller_changed_is_told_but_not_where_images_lie() -> None:
+    loaded = recipe.load("cifar10", ["joint.k=3", "data.path=/somewhere"])
+    assert loaded.changed == {"joint.k": 3}

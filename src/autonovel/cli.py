@@ -115,6 +115,24 @@ def run(
 
 
 @app.command()
+def reproduce(
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe, or path to a TOML file.")],
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of the benchmark's files.")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds, from 0 on.")] = 1,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the run folders RECIPE-seedN.")] = Path("runs"),
+    sets: Sets = None,
+    device: Device = "auto",
+    keep_going: KeepGoing = False,
+) -> None:
+    """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up."""
+    with _plain_errors():
+        from autonovel.commands import reproduce_recipe
+
+        place = [f"data.path={data}"] if data else []
+        reproduce_recipe(recipe, seeds, out, place + (sets or []), device, keep_going)
+
+
+@app.command()
 def evaluate(run: Annotated[Path, typer.Argument(help="Folder of a finished run.")], as_json: AsJson = False) -> None:
     """Score the finished run in RUN again, under every protocol."""
     with _plain_errors():
@@ -134,6 +152,17 @@ def show(
         from autonovel.commands import show_recipe
 
         show_recipe(recipe, sets or [], as_json)
+
+
+@app.command()
+def table(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of results.")], as_json: AsJson = False
+) -> None:
+    """Print the results of RUNS beside the paper's: mean and deviation over seeds, time, hardware, commit."""
+    with _plain_errors():
+        from autonovel.commands import print_table
+
+        print_table(runs, as_json)
 
 
 @app.command()

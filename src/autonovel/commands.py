@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,12 @@ from rich.table import Table
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError
+from autonovel.labels import LABELS
 from autonovel.settings import Recipe
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display
 
-LABELS = {
-    "kmeans-pixels": "k-means on raw pixels",
-    "kmeans": "k-means on stage-2 features",
-    "rankstats": "ranking statistics",
-    "rankstats-incremental": "ranking statistics, incremental",
-}
+STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
 
 
 def run_recipe(
@@ -31,9 +28,14 @@ def run_recipe(
     resume: bool,
     overwrite: bool,
     keep_going: bool,
-) -> None:
-    """Run a recipe on its own source of images, from the first line on the screen to the last."""
-    settings = recipe.load(name, sets).recipe
+    started: float = STARTED,
+) -> Path:
+    """Run a recipe on its own source of images, from the first line on the screen to the last.
+
+    Returns the run folder.
+    """
+    loaded = recipe.load(name, sets)
+    settings = loaded.recipe
     folder = out or Path("runs") / f"{settings.name}-seed{seed}"
     console = Console()
     _announce(console, settings, folder)
@@ -53,15 +55,27 @@ def run_recipe(
         console.print(f"{folder} does not exist yet: starting from the beginning.", highlight=False)
     locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
     with locked:
-        record.begin(folder, settings, seed, chosen, train, n_new, ["autonovel", *sys.argv[1:]])
+        command = ["autonovel", *sys.argv[1:]]
+        record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
         try:
-            outcome = pipeline.run(
-                pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going)
-            )
+            job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started)
+            outcome = pipeline.run(job)
         finally:
             display.close()
     print_results(console, outcome.results)
-    console.print(f"Wrote {folder}. Look at {folder / 'report.html'}.", highlight=False, soft_wrap=True)
+    look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
+    console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True)
+    return folder
+
+
+def reproduce_recipe(name: str, seeds: int, out: Path, sets: list[str], device: str, keep_going: bool) -> None:
+    """Run a recipe on seeds 0 … seeds − 1, going on with what is there, and print the table."""
+    folders, started = [], STARTED
+    for seed in range(seeds):
+        folder = out / f"{recipe.load(name, sets).recipe.name}-seed{seed}"
+        folders.append(run_recipe(name, folder, seed, sets, device, True, False, keep_going, started))
+        started = time.monotonic()
+    print_table(folders, as_json=False)
 
 
 def _announce(console: Console, settings: Recipe, folder: Path) -> None:
@@ -135,6 +149,8 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
         return
     table = Table("setting", "value", "source", "meaning", title=f"Recipe {loaded.recipe.name}")
     for key, value in values.items():
+        if loaded.sources[key] == recipe.AS_JOINT:
+            continue  # [incremental] repeats [joint] but for a few settings
         table.add_row(key, json.dumps(value, ensure_ascii=False), loaded.sources[key], meaning[key])
     Console().print(table)
 
@@ -180,3 +196,11 @@ def check_dataset(name: str, folder: Path) -> bool:
     report = inspect.check(name, folder)
     Console().print("\n".join(inspect.describe(report)), highlight=False, soft_wrap=True, markup=False)
     return report.complete
+
+
+def print_table(paths: list[Path], as_json: bool) -> None:
+    """Print the results of many runs beside the paper's, as Markdown or JSON."""
+    from autonovel import table
+
+    results = table.collect(paths)
+    print(json.dumps(table.as_json(results), indent=2) if as_json else table.markdown(results))

@@ -52,24 +52,26 @@ class Discovery:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per image under the names of ``COLUMNS``."""
-        return [self._row(i) for i in range(len(self.ids))]
-
-    def _row(self, i: int) -> dict[str, Any]:
-        given = int(self.given[i])
-        return {
-            "id": self.ids[i],
-            "path": "",
-            "status": "ok",
-            "given_label": self.names[given] if given >= 0 else "",
-            "class_id": int(self.class_id[i]),
-            "class_name": self.names[int(self.class_id[i])],
-            "confidence": f"{float(self.confidence[i]):.4f}",
-            "second_class": self.names[int(self.second[i])],
-            "margin": f"{float(self.margin[i]):.4f}",
-            "nearest_known": self.names[int(self.nearest_known[i])],
-            "looks_known": "" if self.looks_known is None else f"{float(self.looks_known[i]):.4f}",
-            "outlier": f"{float(self.outlier[i]):.4f}",
+        n = len(self.ids)
+        class_id = self.class_id.tolist()
+        columns = {
+            "id": self.ids,
+            "path": [""] * n,
+            "status": ["ok"] * n,
+            "given_label": [self.names[number] if number >= 0 else "" for number in self.given.tolist()],
+            "class_id": class_id,
+            "class_name": self._named(class_id),
+            "confidence": _decimals(self.confidence),
+            "second_class": self._named(self.second.tolist()),
+            "margin": _decimals(self.margin),
+            "nearest_known": self._named(self.nearest_known.tolist()),
+            "looks_known": [""] * n if self.looks_known is None else _decimals(self.looks_known),
+            "outlier": _decimals(self.outlier),
         }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _named(self, numbers: list[int]) -> list[str]:
+        return [self.names[number] for number in numbers]
 
     def classes(self) -> list[dict[str, Any]]:
         """Return one entry per class: id, name, kind, number of images and their mean confidence."""
@@ -95,6 +97,10 @@ class Discovery:
         writer.writerows(self.rows())
         replace_file(folder / "discovery.csv", text.getvalue().encode())
         write_json(folder / "classes.json", {"classes": self.classes()})
+
+
+def _decimals(values: Tensor) -> list[str]:
+    return [f"{value:.4f}" for value in values.tolist()]
 
 
 def class_names(known: tuple[str, ...], n_new: int) -> tuple[str, ...]:

@@ -102,7 +102,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             y: one label per image, an integer or a name; −1, None or "" for unlabelled.
         """
         own: dict[str, Any] = {"data.source": "arrays", "data.known": [], "run.systems": [self.method]}
-        settings = recipe.load(self.recipe, own | dict(self.settings or {})).recipe
+        loaded = recipe.load(self.recipe, own | dict(self.settings or {}))
+        settings = loaded.recipe
         if not isinstance(self.n_new, int | np.integer) or isinstance(self.n_new, bool):
             raise UsageError(f"n_new is {self.n_new!r}; give the number of new classes.")
         train = image_set(images, y)
@@ -114,7 +115,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         folder = Path(self.out) if self.out is not None else self._temporary_folder()
         locked = RunFolder.resume(folder) if self.resume else RunFolder.create(folder, self.overwrite)
         with locked, _display(self.verbose) as display:
-            record.begin(folder, settings, self.seed, chosen, train, n_new, ["Discoverer.fit"])
+            record.begin(folder, settings, self.seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
             job = pipeline.Job(settings, train, None, n_new, self.seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
         self._folder = folder

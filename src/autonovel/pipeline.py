@@ -11,7 +11,7 @@ Every stage can be killed and resumed.  This is the only file that knows all roo
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Job:
         folder: the run folder, locked by the caller.
         display: for progress.
         keep_going: go on after a collapse.
+        started: when the work began, on the monotonic clock; the total time counts from here.
     """
 
     recipe: Recipe
@@ -62,6 +63,7 @@ class Job:
     folder: Path
     display: Display
     keep_going: bool = False
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def problem(self) -> Problem:
@@ -99,7 +101,6 @@ def run(job: Job) -> Outcome:
     """Do the whole job and return what came of it; work already in the folder is taken up."""
     check_problem(job.train, job.n_new, job.recipe)
     torch.backends.cudnn.benchmark = True  # shapes never change, so that searching for the best kernels pays
-    started = time.monotonic()
     seen = as_seen(job)
     _, seconds = extractor(seen)
     primary, *others = job.recipe.run.systems
@@ -114,7 +115,7 @@ def run(job: Job) -> Outcome:
     sides = {name: read_json(job.folder / "systems" / name / "results.json") for name in others}
     seconds |= {name: side["seconds"] for name, side in sides.items()}
     scores = {primary: system_scores(seen.train, found.embedding)} | {n: side["scores"] for n, side in sides.items()}
-    return _deliver(job, seen, found, scores, seconds, started)
+    return _deliver(job, seen, found, scores, seconds)
 
 
 def as_seen(job: Job) -> Job:
@@ -212,9 +213,7 @@ def _companions(job: Job, names: list[str]) -> Iterator[dict[str, Companion]]:
             companion.stop()
 
 
-def _deliver(
-    job: Job, seen: Job, found: Found, scores: dict[str, Any], seconds: dict[str, float], started: float
-) -> Outcome:
+def _deliver(job: Job, seen: Job, found: Found, scores: dict[str, Any], seconds: dict[str, float]) -> Outcome:
     """Write the model, the embedding, the discovery, the scores and the report."""
     checkpoint.save_model(job.folder / "model.safetensors", found.model)
     found.embedding.save(job.folder / "embedding.safetensors")
@@ -222,12 +221,12 @@ def _deliver(
     result.save(job.folder)
     on_test = embed(found.model, seen.test.images) if seen.test else None
     joint = record.joint_scores(seen.train, found.embedding, seen.test, on_test)
-    seconds["report"] = 0.0
-    results = record.results(job.recipe, job.seed, scores, joint, seconds)
+    results = record.results(job.folder, scores, joint, seconds)
     drawing = time.monotonic()
     _draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
-    seconds["total"] = time.monotonic() - started
+    stages = sum(seconds[name] for name in (*shared_stages(job), job.recipe.run.systems[0]))
+    seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
     write_json(job.folder / "results.json", results)
     record.finish(job.folder, job.device)
     return Outcome(found.model, found.embedding, result, results)

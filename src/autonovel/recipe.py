@@ -1,7 +1,8 @@
 """Recipes: read from TOML, filled from a preset, overridden by ``--set``, checked at the border.
 
 Order of precedence, later wins: defaults, the recipe's own preset, the recipe, a preset given by
-``--set preset=…`` (which replaces the recipe's own), other ``--set`` values.  Every value remembers where it came from.
+``--set preset=…`` (which replaces the recipe's own), other ``--set`` values.  What [incremental] does not
+set is as in [joint].  Every value remembers where it came from.
 """
 
 import difflib
@@ -19,6 +20,9 @@ from autonovel.presets import PRESETS
 from autonovel.settings import Recipe
 
 Flat = dict[str, Any]
+SET = "--set"
+INCREMENTAL = "incremental."
+AS_JOINT = "as joint"
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class Loaded:
 
     recipe: Recipe
     sources: dict[str, str]
+
+    @property
+    def changed(self) -> Flat:
+        """Return the settings given by ``--set``; a folder of images is a place, not a change."""
+        values = flatten(self.recipe)
+        return {key: values[key] for key, origin in self.sources.items() if origin == SET and key != "data.path"}
 
 
 def names() -> list[str]:
@@ -56,13 +66,18 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
         (_preset(own), f"preset {own}"),
         (written, f"recipe {label}"),
         (_preset(given.get("preset", "")), f"preset {given.get('preset', '')}"),
-        (given, "--set"),
+        (given, SET),
     ]
     values, sources = default_values(), default_sources()
     for layer, origin in layers:
         for key, value in layer.items():
             values[key] = _checked(key, value, values)
             sources[key] = comments.get(key, origin) if layer is written else origin
+    # the paper states that all hyper-parameters stay the same with incremental learning; its code differs
+    deciding = [given] if values["preset"] == "paper" else [layer for layer, _ in layers]
+    for key in values:
+        if key.startswith(INCREMENTAL) and not any(key in layer for layer in deciding):
+            values[key], sources[key] = values["joint." + key.removeprefix(INCREMENTAL)], AS_JOINT
     return Loaded(build(values), sources)
 
 

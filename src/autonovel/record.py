@@ -1,6 +1,7 @@
 """What a run writes down about itself: ``run.json`` before it starts, ``results.json`` when it is done."""
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,19 @@ PIXELS = "kmeans-pixels"
 
 
 def begin(
-    folder: Path, settings: Recipe, seed: int, device: torch.device, images: ImageSet, n_new: int, command: list[str]
+    folder: Path,
+    settings: Recipe,
+    seed: int,
+    device: torch.device,
+    images: ImageSet,
+    n_new: int,
+    command: list[str],
+    changed: Mapping[str, Any],
 ) -> None:
-    """Write ``run.json`` of a new run, or check that a resumed one is the same run."""
+    """Write ``run.json`` of a new run, or check that a resumed one is the same run.
+
+    ``changed`` names the settings that the caller gave other values than the recipe has.
+    """
     now = _now()
     path = folder / "run.json"
     if path.exists():
@@ -39,8 +50,10 @@ def begin(
             "rotation": settings.pretrain.threads,
             "supervised": settings.supervised.threads,
             "joint": settings.joint.threads,
+            "incremental": settings.incremental.threads,
             "torch default": torch.get_num_threads(),
         },
+        "changed": dict(changed),
         "primary": settings.run.systems[0],
         "images": list(images.images.shape),
         "class_names": list(images.class_names),
@@ -96,20 +109,28 @@ def joint_scores(
 
 
 def results(
-    settings: Recipe, seed: int, scores: dict[str, Any], joint: dict[str, Any] | None, seconds: dict[str, float]
+    folder: Path, scores: dict[str, Any], joint: dict[str, Any] | None, seconds: dict[str, float]
 ) -> dict[str, Any]:
-    """Return the content of ``results.json``; ``seconds`` may still be filled in."""
+    """Return the content of ``results.json``, which says all a table needs to quote it.
+
+    ``seconds`` may still be filled in; its total is of the last part of a run that was resumed.
+    """
+    facts = check_format(folder)
+    settings = recipe.restore(facts["recipe"])
     return {
         "format": FORMAT,
         "recipe": settings.name,
         "preset": settings.preset,
-        "seed": seed,
-        "primary": settings.run.systems[0],
+        "seed": facts["seed"],
+        "primary": facts["primary"],
+        "epoch": "last",
         "systems": scores,
         "incremental": joint,
         "seconds": seconds,
-        "epoch": "last",
+        "parts": len(facts["parts"]),
         "departures": list(settings.departures),
+        "changed": facts["changed"],
+        **{key: facts[key] for key in ("hardware", "threads", "versions", "commit", "platform")},
     }
 
 

@@ -71,6 +71,7 @@ class Data(Section):
                           choices=("arrays", "sample", "cifar10", "cifar100", "svhn"))  # fmt: skip
     path: str = setting("", "folder of the benchmark's files (--data)")
     known: tuple[str, ...] = setting((), "names of the known classes; all others of the source are new")
+    first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
     per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
     size: int = setting(0, "side to which images are resized (0: left as they are)", low=0)
     test_fraction: float = setting(0.0, "share of each class held out from training for the test scores",
@@ -209,6 +210,7 @@ class Recipe(Section):
     pretrain: Pretrain = field(default_factory=Pretrain)
     supervised: Supervised = field(default_factory=Supervised)
     joint: Joint = field(default_factory=Joint)
+    incremental: Joint = field(default_factory=Joint)  # joint training with incremental learning; as joint unless set
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ import torch
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.networks import NETWORKS, Trunk
-from autonovel.settings import Recipe, Stage
+from autonovel.settings import Joint, Recipe, Stage
 
 
 def check_problem(images: ImageSet, n_new: int, recipe: Recipe) -> None:
@@ -41,30 +41,41 @@ def _check_classes(images: ImageSet, n_new: int) -> None:
 def _check_batches(images: ImageSet, recipe: Recipe) -> None:
     unlabelled = int(images.unlabelled.sum())
     labelled = len(images) - unlabelled
-    joint = recipe.joint
     wanted = []
     if recipe.pretrain.kind == "rotation":
         wanted.append(("pretrain.batch_size", recipe.pretrain.batch_size, len(images), "images"))
     if recipe.supervised.epochs:
         wanted.append(("supervised.batch_size", recipe.supervised.batch_size, labelled, "labelled images"))
-    if joint.batch == "merged":
-        wanted.append(("joint.batch_size", joint.batch_size, len(images), "images"))
-    else:
-        share = joint.labelled_per_batch or joint.batch_size // 2
-        if not 0 < share < joint.batch_size:
-            raise UsageError(
-                f"joint.labelled_per_batch is {share} of joint.batch_size {joint.batch_size}; "
-                "a fixed batch needs labelled and unlabelled images both."
-            )
-        wanted.append(("the labelled half of joint.batch_size", share, labelled, "labelled images"))
-        rest = joint.batch_size - share
-        wanted.append(("the unlabelled half of joint.batch_size", rest, unlabelled, "unlabelled images"))
+    for section, joint in _joint_sections(recipe).items():
+        wanted += _joint_batches(section, joint, labelled, unlabelled)
     for name, size, there, kind in wanted:
         if size > there:
             raise InputError(
                 f"{name} asks for {size} images a batch, but there are only {there} {kind}. "
                 f"Give more images, or a smaller batch (--set {name.split()[-1]}=…)."
             )
+
+
+def _joint_sections(recipe: Recipe) -> dict[str, Joint]:
+    """Return the settings of joint training that this run uses, by their section."""
+    sections = {"rankstats": "joint", "rankstats-incremental": "incremental"}
+    return {sections[name]: getattr(recipe, sections[name]) for name in recipe.run.systems if name in sections}
+
+
+def _joint_batches(section: str, joint: Joint, labelled: int, unlabelled: int) -> list[tuple[str, int, int, str]]:
+    key = f"{section}.batch_size"
+    if joint.batch == "merged":
+        return [(key, joint.batch_size, labelled + unlabelled, "images")]
+    share = joint.labelled_per_batch or joint.batch_size // 2
+    if not 0 < share < joint.batch_size:
+        raise UsageError(
+            f"{section}.labelled_per_batch is {share} of {key} {joint.batch_size}; "
+            "a fixed batch needs labelled and unlabelled images both."
+        )
+    return [
+        (f"the labelled part of {key}", share, labelled, "labelled images"),
+        (f"the unlabelled part of {key}", joint.batch_size - share, unlabelled, "unlabelled images"),
+    ]
 
 
 def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
@@ -77,12 +88,14 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
         )
     with torch.device("meta"):
         trunk = NETWORKS[recipe.network.name](channels)
-    if recipe.joint.bce and recipe.joint.k > trunk.n_features:
-        raise UsageError(
-            f"joint.k is {recipe.joint.k}, but network {recipe.network.name} has only {trunk.n_features} features. "
-            "Choose a smaller k (the paper: 5)."
-        )
-    for stage in (recipe.pretrain, recipe.supervised, recipe.joint):
+    joints = _joint_sections(recipe)
+    for section, joint in joints.items():
+        if joint.bce and joint.k > trunk.n_features:
+            raise UsageError(
+                f"{section}.k is {joint.k}, but network {recipe.network.name} has only {trunk.n_features} features. "
+                "Choose a smaller k (the paper: 5)."
+            )
+    for stage in (recipe.pretrain, recipe.supervised, *joints.values()):
         _check_stage(stage, trunk, min(height, width))
 
 

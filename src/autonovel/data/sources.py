@@ -53,5 +53,6 @@ def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
     train = first_of_each_class(train, data.per_class)
     if test is None:
         train, test = hold_out(train, data.test_fraction, seed)
-    problem = known_and_new(train, data.known)
-    return problem, known_and_new(test, data.known) if test is not None else None, len(problem.new_names)
+    known = data.known or train.names[: data.first_known]
+    problem = known_and_new(train, known)
+    return problem, known_and_new(test, known) if test is not None else None, len(problem.new_names)

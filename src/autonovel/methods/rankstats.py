@@ -35,7 +35,8 @@ class RankStats:
 
     def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
         """Return the joint training."""
-        return [Joint(recipe.joint, problem.n_known, problem.n_new, problem.seed, self.incremental)]
+        settings = recipe.incremental if self.incremental else recipe.joint
+        return [Joint(settings, problem.n_known, problem.n_new, problem.seed, self.incremental)]
 
     def finish(self, model: Model, images: ImageSet, problem: Problem) -> None:
         """Joint training has left both heads; nothing remains."""

@@ -1,0 +1,139 @@
+"""Results of many runs as one table beside the paper's."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autonovel import paper
+from autonovel.errors import RunFolderError, UsageError
+from autonovel.evaluation import MATCHED_EACH
+from autonovel.labels import LABELS
+from autonovel.run_folder import read_json
+
+HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time", "hardware", "commit")
+Results = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system under one recipe, over its seeds."""
+
+    recipe: str
+    system: str
+    paper: str
+    ours: str
+    values: tuple[float, ...]
+    seeds: tuple[int, ...]
+    seconds: tuple[float, ...]
+    hardware: str
+    commit: str
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row in the order of ``HEADER``."""
+        wall = f"{statistics.mean(self.seconds):.0f} s"
+        seeds = ", ".join(map(str, self.seeds))
+        measured = (self.ours, str(len(self.seeds)), seeds, wall, self.hardware, self.commit)
+        return (self.recipe, self.system, self.paper, *measured)
+
+
+def collect(paths: Sequence[Path]) -> list[Results]:
+    """Return the results at ``paths``: run folders, results files, or folders that hold such."""
+    found: list[Results] = []
+    for path in paths:
+        files = [path] if path.is_file() else _files(path)
+        if not files:
+            raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")
+        found += [_read(file) for file in files]
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / "results.json").exists():
+        return [folder / "results.json"]
+    patterns = ("*/results.json", "seed-*.json", "*/seed-*.json")
+    return sorted(file for pattern in patterns for file in folder.glob(pattern))
+
+
+def _read(file: Path) -> Results:
+    content = read_json(file)
+    if not isinstance(content, dict) or not {"recipe", "systems", "seconds", "seed"} <= content.keys():
+        raise RunFolderError(f"{file} is not the results of a run.")
+    return content
+
+
+def rows(results: Sequence[Results]) -> list[Row]:
+    """Return a row per recipe and system, and one per recipe for old / new / all of its joint classifier."""
+    out = []
+    for recipe in sorted({_name(r) for r in results}):
+        runs = sorted((r for r in results if _name(r) == recipe), key=lambda r: int(r["seed"]))
+        for system in LABELS:
+            scored = [r for r in runs if (r["systems"].get(system) or {}).get("acc") is not None]
+            if scored:
+                out.append(_accuracy_row(recipe, system, scored))
+        joint = [r for r in runs if r.get("incremental")]
+        if joint:
+            out.append(_joint_row(recipe, joint))
+    return out
+
+
+def _name(results: Results) -> str:
+    """Return the recipe with the settings that were changed, so that unlike runs are never averaged."""
+    changed = {k: v for k, v in (results.get("changed") or {}).items() if k != "run.systems"}
+    return str(results["recipe"]) + "".join(f" {key}={value}" for key, value in sorted(changed.items()))
+
+
+def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
+    values = tuple(100 * r["systems"][system]["acc"] for r in runs)
+    published = paper.ACCURACY.get((paper.dataset_of(recipe), system))
+    return _row(recipe, LABELS[system], str(published or "–"), spread(values), values, runs)
+
+
+def _joint_row(recipe: str, runs: list[Results]) -> Row:
+    parts = [[100 * r["incremental"]["protocols"][MATCHED_EACH][key] for r in runs] for key in ("old", "new", "all")]
+    published = paper.OLD_NEW_ALL.get(paper.dataset_of(recipe))
+    told = " / ".join(map(str, published)) if published else "–"
+    splits = ", ".join(sorted({r["incremental"]["split"] for r in runs}))
+    label = f"joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"
+    return _row(recipe, label, told, " / ".join(map(spread, parts)), tuple(parts[2]), runs)
+
+
+def _row(recipe: str, label: str, told: str, ours: str, values: tuple[float, ...], runs: list[Results]) -> Row:
+    return Row(
+        recipe=recipe,
+        system=label,
+        paper=told,
+        ours=ours,
+        values=values,
+        seeds=tuple(int(r["seed"]) for r in runs),
+        seconds=tuple(float(r.get("wall_seconds", r["seconds"]["total"])) for r in runs),
+        hardware=", ".join(sorted({str(r.get("hardware")) for r in runs})),
+        commit=", ".join(sorted({str(r.get("commit") or "unknown")[:7] for r in runs})),
+    )
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return mean ± standard deviation (of the sample), or the only value there is."""
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
+
+
+def markdown(results: Sequence[Results]) -> str:
+    """Return the table, and under it where each recipe departs from the paper."""
+    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    lines += ["| " + " | ".join(row.cells()) + " |" for row in rows(results)]
+    departures = {str(r["recipe"]): r.get("departures") or [] for r in results}
+    for recipe, told in sorted(departures.items()):
+        lines += ["", f"`{recipe}` departs from the paper: {'; '.join(told) or 'nowhere known'}."]
+    return "\n".join(lines)
+
+
+def as_json(results: Sequence[Results]) -> list[dict[str, Any]]:
+    """Return the rows as plain data, numbers unrounded."""
+    return [
+        {"recipe": r.recipe, "system": r.system, "paper": r.paper, "values": list(r.values), "seeds": list(r.seeds),
+         "seconds": list(r.seconds), "hardware": r.hardware, "commit": r.commit}
+        for r in rows(results)
+    ]  # fmt: skip

@@ -1,0 +1,89 @@
+"""The table of results beside the paper's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autonovel import table
+from autonovel.errors import RunFolderError, UsageError
+from autonovel.evaluation import MATCHED_EACH
+from runs import TINY, autonovel
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def result(seed: int, acc: float, recipe: str = "cifar10-fast", **more: Any) -> dict[str, Any]:
+    return {
+        "recipe": recipe, "seed": seed, "systems": {"rankstats": {"acc": acc, "nmi": 0.5, "ari": 0.5}},
+        "seconds": {"total": 100.0 + seed}, "hardware": "a GPU", "commit": "0123456789", "departures": ["shorter"],
+        "incremental": None, "changed": {},
+    } | more  # fmt: skip
+
+
+def test_mean_and_deviation_beside_the_paper() -> None:
+    (row,) = table.rows([result(1, 0.91), result(0, 0.89)])
+    assert row.cells() == (
+        "cifar10-fast", "ranking statistics", "90.4 ± 0.5", "90.0 ± 1.4", "2", "0, 1", "100 s", "a GPU", "0123456",
+    )  # fmt: skip
+
+
+def test_one_run_has_no_deviation_and_an_unknown_recipe_no_paper() -> None:
+    (row,) = table.rows([result(0, 0.5, recipe="mine")])
+    assert (row.ours, row.paper) == ("50.0", "–")
+
+
+def test_runs_with_other_settings_are_never_averaged() -> None:
+    found = table.rows([result(0, 0.9), result(1, 0.5, changed={"joint.k": 3})])
+    assert [(row.recipe, row.ours) for row in found] == [("cifar10-fast", "90.0"), ("cifar10-fast joint.k=3", "50.0")]
+
+
+def test_old_new_all_names_protocol_and_split() -> None:
+    joint = {"split": "held-out test images", "protocols": {MATCHED_EACH: {"old": 0.9, "new": 0.8, "all": 0.85}}}
+    row = table.rows([result(0, 0.9, incremental=joint)])[-1]
+    assert row.ours == "90.0 / 80.0 / 85.0"
+    assert row.paper == "90.6 ± 0.2 / 88.8 ± 0.2 / 89.7 ± 0.1"
+    assert MATCHED_EACH in row.system and "held-out test images" in row.system
+
+
+def test_departures_stand_under_the_table() -> None:
+    assert "`cifar10-fast` departs from the paper: shorter." in table.markdown([result(0, 0.9)])
+
+
+def test_what_is_not_a_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no results"):
+        table.collect([tmp_path])
+    (tmp_path / "seed-0.json").write_text("[]")
+    with pytest.raises(RunFolderError, match="not the results of a run"):
+        table.collect([tmp_path])
+
+
+def test_results_are_found_in_runs_and_folders_of_them(tmp_path: Path) -> None:
+    for place in ("run-a/results.json", "run-b/results.json", "demo/seed-3.json"):
+        (tmp_path / place).parent.mkdir()
+        (tmp_path / place).write_text(json.dumps(result(3, 0.9)))
+    assert len(table.collect([tmp_path])) == 3
+    assert len(table.collect([tmp_path / "run-a"])) == 1
+    assert len(table.collect([tmp_path / "demo" / "seed-3.json"])) == 1
+
+
+def test_the_page_of_results_is_made_from_the_committed_runs() -> None:
+    page = (ROOT / "docs" / "results.md").read_text()
+    made = table.markdown(table.collect([ROOT / "benchmarks" / "results"]))
+    assert made in page, "docs/results.md is stale: paste the output of `autonovel table benchmarks/results`"
+
+
+@pytest.mark.slow
+def test_reproduce_runs_seeds_resumes_and_prints_the_table(tmp_path: Path) -> None:
+    arguments = ["reproduce", TINY, "--seeds", 2, "--out", tmp_path, "--device", "cpu"]
+    arguments += ["--set", "run.systems=kmeans", "--set", "pretrain.epochs=1", "--set", "supervised.epochs=1"]
+    first = autonovel(*arguments)
+    assert first.returncode == 0, first.stderr
+    (row,) = [line for line in first.stdout.splitlines() if "| k-means on stage-2 features |" in line]
+    assert "| 2 | 0, 1 |" in row
+    again = autonovel(*arguments)
+    same = next(line for line in again.stdout.splitlines() if line.startswith("| tiny"))
+    assert same.split("|")[:7] == row.split("|")[:7]
+    shown = autonovel("table", tmp_path / "tiny-seed0", "--json")
+    assert json.loads(shown.stdout)[0]["seeds"] == [0]
