@@ -149,8 +149,8 @@ def test_page_stands_alone_and_names_no_place(folder: Path) -> None:
 def test_page_says_what_happened(folder: Path) -> None:
     text = text_of(page(folder, image_set()))
     assert "2 new classes in 24 unlabelled images, beside 2 known classes with 24 labelled images." in text
-    assert "rankstats , 91.3 % of the unlabelled" in text
-    assert "kmeans 50.0 40.0 -1.0 0.25 s" in text
+    assert "ranking statistics , 91.3 % of the unlabelled" in text
+    assert "k-means on stage-2 features 50.0 40.0 -1.0 0.25 s" in text
     assert "matched once on all 99.1 88.2 93.7" in text and "held-out test images" in text
     assert "comes on top: rotation 3.0 s." in text
     for fact in ("Noise in four heaps", "cpu, 2 cores", "torch 2.99", "c0ffee", "nothing is frozen"):

@@ -35,7 +35,17 @@ def describe(device: torch.device) -> str:
     """Return the device in words."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{device.type}, {platform.machine()}, {os.cpu_count()} cores"
+    return f"{device.type}, {_processor()}, {os.cpu_count()} cores"
+
+
+def _processor() -> str:
+    """Return the model of the processor where the system tells it, else its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
 
 
 def versions() -> dict[str, str]:

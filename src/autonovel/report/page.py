@@ -12,6 +12,7 @@ from autonovel import __version__
 from autonovel.data import ImageSet
 from autonovel.discovery import Discovery
 from autonovel.embedding import Embedding
+from autonovel.labels import LABELS
 from autonovel.report import curves, gather, pictures, words
 from autonovel.report.facts import Facts, facts
 from autonovel.report.tsne import Map, Points, tsne_map
@@ -95,6 +96,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"count": words.count, "per_cent": words.per_cent, "duration": words.duration}
+    environment.filters["system"] = lambda name: LABELS.get(name, name)
     environment.globals["counted"] = words.counted
     return environment
 
