@@ -57,9 +57,13 @@ def _check_batches(images: ImageSet, recipe: Recipe) -> None:
 
 
 def _joint_sections(recipe: Recipe) -> dict[str, Joint]:
-    """Return the settings of joint training that this run uses, by their section."""
-    sections = {"rankstats": "joint", "rankstats-incremental": "incremental"}
-    return {sections[name]: getattr(recipe, sections[name]) for name in recipe.run.systems if name in sections}
+    """Return the settings of joint training that this run uses, by the section in which a user finds them."""
+    sections = {}
+    if "rankstats" in recipe.run.systems or recipe.incremental == recipe.joint:
+        sections["joint"] = recipe.joint
+    if "rankstats-incremental" in recipe.run.systems and recipe.incremental != recipe.joint:
+        sections["incremental"] = recipe.incremental
+    return sections
 
 
 def _joint_batches(section: str, joint: Joint, labelled: int, unlabelled: int) -> list[tuple[str, int, int, str]]:
