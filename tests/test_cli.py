@@ -74,6 +74,13 @@ def test_doctor_fails_when_an_objective_is_wrong(monkeypatch: pytest.MonkeyPatch
             ["run", "demo", "--set", "joint.ce=false", "--set", "joint.bce=false", "--set", "joint.consistency=false"],
             ["nothing is left to learn from"],
         ),
+        (["run", "demo", "--resume", "--overwrite"], ["--resume", "--overwrite", "give one"]),
+        (["run", "demo", "--set", "incremental.k=0"], ["incremental.k is 0", "at least 1"]),
+        (["run", "demo", "--set", "joint.augment.crop=-1"], ["joint.augment.crop is -1"]),
+        (["run", "demo", "--set", "data.first_known=3"], ["known and first_known are both set"]),
+        (["run", "demo", "--set", "joint.frozen=stem,block1,block2,block3"], ["only heads would learn"]),
+        (["run", "demo", "--set", "pretrain.kind=weights"], ["pretrain.weights is ''", "not a file"]),
+        (["run", "demo", "--set", "joint.threads=100000"], ["joint.threads", "at most 256"]),
         (["run", "cifar10"], ["needs the folder of cifar10", "--data DIR"]),
         (["run", "cifar10", "--data", "nowhere"], ["nowhere", "autonovel data fetch cifar10"]),
         (["data", "check", "cifar10", "nowhere"], ["nowhere is not a folder"]),
@@ -145,3 +152,30 @@ def test_ctrl_c_leaves_a_resumable_run(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "--resume" in errors
     assert autonovel("run", TINY, "--out", folder, "--device", "cpu", "--resume").returncode == 0
+
+
+def test_going_on_with_numbers_that_are_not_finite_delivers_nothing(tmp_path: Path) -> None:
+    ruin = ["--set", "joint.lr=1e30", "--set", "joint.schedule=constant", "--set", "run.systems=rankstats"]
+    done = autonovel("run", TINY, "--out", tmp_path / "run", "--device", "cpu", *ruin, "--keep-going")
+    assert done.returncode == 3
+    assert "nothing can be delivered" in done.stderr
+    assert not (tmp_path / "run" / "discovery.csv").exists()
+
+
+def test_old_new_all_of_a_side_system_is_measured_on_held_out_images(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    changes = ["data.test_fraction=0.25", "joint.epochs=2", 'run.systems=["rankstats", "rankstats-incremental"]']
+    sets = [word for change in changes for word in ("--set", change)]
+    done = autonovel("run", TINY, "--out", folder, "--device", "cpu", *sets)
+    assert done.returncode == 0, done.stderr
+    assert "Changed from the recipe: " in done.stdout and "data.test_fraction = 0.25" in done.stdout
+    joint = json.loads((folder / "results.json").read_text())["incremental"]
+    assert joint["split"] == "held-out test images" and len(joint["protocols"]) == 3
+    assert len((folder / "discovery.csv").read_text().splitlines()) == 1 + 300
+
+
+def test_show_is_one_line_a_setting_where_there_is_no_terminal() -> None:
+    lines = autonovel("show", "cifar100").stdout.splitlines()
+    assert "joint.k = 5  # default: paper, section 2.2; size of the compared top-ranked sets" in lines
+    assert any(line.startswith("incremental.epochs = 400  # published code") for line in lines)
+    assert not any(line.startswith("incremental.k ") for line in lines)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -69,6 +70,9 @@ def test_save_and_load_predict_alike(fitted: Discoverer, tmp_path: Path) -> None
     loaded = Discoverer.load(tmp_path / "kept")
     np.testing.assert_array_equal(loaded.predict_proba(images), fitted.predict_proba(images))
     assert list(loaded.classes_) == list(fitted.classes_) and loaded.n_new_ == 2
+    np.testing.assert_array_equal(loaded.labels_, fitted.labels_)
+    np.testing.assert_array_equal(loaded.probabilities_, fitted.probabilities_)
+    assert loaded.discovery_.rows() == fitted.discovery_.rows()
     with pytest.raises(UsageError, match="already exists"):
         fitted.save(tmp_path / "kept")
 
@@ -163,3 +167,48 @@ def test_unfitted_and_unfinished_are_said(tmp_path: Path) -> None:
         Discoverer(n_new=2, settings=ruin, out=tmp_path / "run", verbose=False, device="cpu").fit(images, y)
     with pytest.raises(RunFolderError, match="not finished"):
         Discoverer.load(tmp_path / "run")
+
+
+def test_fit_predict_and_what_fit_leaves_of_torch() -> None:
+    images, y = stripes(per_class=20)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    quick = QUICK | {"pretrain.epochs": 1, "supervised.epochs": 1, "joint.epochs": 1}
+    made = Discoverer(n_new=2, settings=quick, device="cpu", verbose=False, seed=np.int64(3), keep_going=True)
+    labels = made.fit_predict(torch.from_numpy(images), torch.from_numpy(y))
+    np.testing.assert_array_equal(labels, made.labels_)
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
+
+
+def test_a_run_is_not_resumed_with_other_images(tmp_path: Path) -> None:
+    images, y = stripes(per_class=20)
+    quick = QUICK | {"pretrain.epochs": 1, "supervised.epochs": 1, "joint.epochs": 1}
+    first = Discoverer(n_new=2, settings=quick, device="cpu", verbose=False, out=tmp_path / "run", keep_going=True)
+    first.fit(images, y)
+    again = clone(first).set_params(resume=True)
+    np.testing.assert_array_equal(again.fit(images, y).labels_, first.labels_)
+    for other_images, other_y, n_new in [(255 - images, y, 2), (images, np.where(y == 0, 1, np.where(y == 1, 0, y)), 2),
+                                         (images, y, 3)]:  # fmt: skip
+        with pytest.raises(UsageError, match=r"other images|n_new"):
+            clone(again).set_params(n_new=n_new).fit(other_images, other_y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"settings": "joint.epochs=1"}, "give a dict"),
+        ({"settings": {"data.per_class": 5}}, "data.per_class"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 1.5}, "seed is 1.5"),
+        ({"resume": True}, "give out="),
+        ({"resume": True, "overwrite": True, "out": "x"}, "give one"),
+        ({"recipe": Path("nowhere.toml")}, "no recipe file"),
+        ({"method": "magic"}, "magic"),
+        ({"device": "tpu"}, "no device"),
+    ],
+)
+def test_wrong_parameters_are_explained(parameters: dict[str, Any], words: str) -> None:
+    images, y = stripes()
+    with pytest.raises(UsageError, match=words):
+        Discoverer(**({"n_new": 2, "settings": QUICK, "verbose": False} | parameters)).fit(images, y)

@@ -385,7 +385,6 @@ def test_presets_set_every_difference(key: str, write: Writer) -> None:
 @pytest.mark.parametrize(
     ("key", "code"),
     [
-        ("pretrain.epochs", 201),
         ("pretrain.schedule_ahead", 1),
         ("supervised.schedule_ahead", 1),
         ("joint.schedule_ahead", 1),

@@ -231,8 +231,11 @@ def test_rubbish_behind_the_last_line_is_dropped(tmp_path: Path, rest: bytes) ->
     journal = journal_with(tmp_path / "metrics.jsonl", LINES)
     whole = journal.path.read_bytes()
     journal.path.write_bytes(whole + rest)
-    assert Journal(journal.path).lines == LINES
-    assert journal.path.read_bytes() == whole
+    again = Journal(journal.path)
+    assert again.lines == LINES
+    assert journal.path.read_bytes() == whole + rest  # who only reads never writes
+    again.append({"last": 1})
+    assert journal.path.read_bytes() == whole + b'{"last": 1}\n'
 
 
 @pytest.mark.parametrize("damage", [b"{", b"\xff\xff", b'{"a": 1'])
@@ -384,7 +387,7 @@ def test_resume_keeps_everything(tmp_path: Path) -> None:
 def test_resuming_what_is_not_there_is_explained(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError) as error:
         RunFolder.resume(tmp_path / "none")
-    assert "no run folder" in str(error.value) and "without --resume" in str(error.value)
+    assert "no run folder" in str(error.value) and "was started" in str(error.value)
     assert error.value.exit_code == 4
     assert not (tmp_path / "none").exists()
     (tmp_path / "stranger.txt").write_text("not a run")

@@ -421,6 +421,6 @@ def test_weights_with_blocks_missing_are_refused(tmp_path: Path) -> None:
 
 def test_weights_that_are_no_safetensors_are_refused(tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(b"not weights")
-    with pytest.raises(RunFolderError) as error:
+    with pytest.raises(UsageError) as error:
         checkpoint.load_trunk(tmp_path / "w.safetensors", small_model())
     assert "w.safetensors" in str(error.value)

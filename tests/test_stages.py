@@ -69,7 +69,7 @@ def pixel_model(stage: Stage, n_pixels: int, mean: float) -> Model:
 
 
 def progress(step: int = 0, steps_per_epoch: int = 8) -> Progress:
-    return Progress(torch.tensor(step), torch.tensor(step) / steps_per_epoch)
+    return Progress(torch.tensor(step), steps_per_epoch)
 
 
 def joint(incremental: bool = False, **switches: Any) -> Joint:

@@ -133,12 +133,17 @@ def reproduce(
 
 
 @app.command()
-def evaluate(run: Annotated[Path, typer.Argument(help="Folder of a finished run.")], as_json: AsJson = False) -> None:
-    """Score the finished run in RUN again, under every protocol."""
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of the images, if they were moved.")] = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Let the delivered model of RUN judge its images again, and score it under every protocol."""
     with _plain_errors():
         from autonovel.commands import evaluate_run
 
-        evaluate_run(run, as_json)
+        evaluate_run(run, data, device, as_json)
 
 
 @app.command()

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from autonovel import recipe
-from autonovel.errors import RunFolderError
+from autonovel.errors import RunFolderError, UsageError
 from autonovel.labels import LABELS
-from autonovel.settings import Recipe
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display
 
@@ -34,17 +33,19 @@ def run_recipe(
 
     Returns the run folder.
     """
+    if resume and overwrite:
+        raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
     loaded = recipe.load(name, sets)
     settings = loaded.recipe
     folder = out or Path("runs") / f"{settings.name}-seed{seed}"
     console = Console()
-    _announce(console, settings, folder)
+    _announce(console, loaded, folder)
 
     from autonovel import device as devices
     from autonovel import pipeline, record
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
-    from autonovel.run_folder import RunFolder
+    from autonovel.run_folder import RunFolder, read_json
 
     chosen = devices.pick(device)
     train, test, n_new = sources.load(settings, seed)
@@ -57,6 +58,10 @@ def run_recipe(
     with locked:
         command = ["autonovel", *sys.argv[1:]]
         record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
+        if record.finished(folder):
+            console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
+            print_results(console, read_json(folder / "results.json"))
+            return folder
         try:
             job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started)
             outcome = pipeline.run(job)
@@ -78,18 +83,17 @@ def reproduce_recipe(name: str, seeds: int, out: Path, sets: list[str], device: 
     print_table(folders, as_json=False)
 
 
-def _announce(console: Console, settings: Recipe, folder: Path) -> None:
+def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:
     """Say what will happen, how long it takes, where it writes and where it departs from the paper."""
+    settings, changed = loaded.recipe, loaded.changed
     length = f" Takes {settings.minutes}." if settings.minutes else ""
     systems = ", ".join(LABELS[name] for name in settings.run.systems)
-    console.print(
-        f"{settings.name}: {settings.about or 'a recipe without description'}.{length} Writes {folder}.\n"
-        f"Systems: {systems}.\n"
-        f"Departs from the paper: {'; '.join(settings.departures) or 'nowhere known'}.",
-        highlight=False,
-        soft_wrap=True,
-        markup=False,
-    )
+    told = f"Departs from the paper: {'; '.join(settings.departures) or 'the recipe does not say where'}."
+    if changed:
+        told += f" Changed from the recipe: {', '.join(f'{key} = {value}' for key, value in changed.items())}."
+    about = f"{settings.name}: {settings.about or 'a recipe without description'}."
+    text = f"{about}{length} Writes {folder}.\nSystems: {systems}.\n{told}"
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def print_results(console: Console, results: dict[str, Any]) -> None:
@@ -113,8 +117,9 @@ def print_results(console: Console, results: dict[str, Any]) -> None:
         console.print(old)
 
 
-def evaluate_run(path: Path, as_json: bool) -> None:
+def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> None:
     """Let the delivered model of a finished run judge its images anew, and print the scores."""
+    from autonovel import device as devices
     from autonovel import record
     from autonovel.data import sources
     from autonovel.delivered import load_model
@@ -124,14 +129,19 @@ def evaluate_run(path: Path, as_json: bool) -> None:
     facts = check_format(path)
     if "finished" not in facts:
         raise RunFolderError(f"{path} is not finished. Go on with --resume first.")
-    settings = recipe.restore(facts["recipe"])
+    settings = recipe.restore(facts["recipe"] | ({"data.path": str(data)} if data else {}))
+    if settings.data.source == "arrays":
+        raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
+    chosen = devices.pick(device)
     train, test, _ = sources.load(settings, int(facts["seed"]))
     train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
-    model = load_model(path)
+    model = load_model(path).to(chosen)
+    model.precision = devices.precision(settings.network.precision, chosen)
     found = embed(model, train.images)
     results = read_json(path / "results.json")
     results["systems"][facts["primary"]] = record.system_scores(train, found)
-    results["incremental"] = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
+    joint = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
+    results["incremental"] = joint or results["incremental"]
     if as_json:
         print(json.dumps(results, indent=2))
     else:
@@ -147,12 +157,17 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
         rows = {key: {"value": v, "source": loaded.sources[key], "meaning": meaning[key]} for key, v in values.items()}
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    table = Table("setting", "value", "source", "meaning", title=f"Recipe {loaded.recipe.name}")
-    for key, value in values.items():
-        if loaded.sources[key] == recipe.AS_JOINT:
-            continue  # [incremental] repeats [joint] but for a few settings
-        table.add_row(key, json.dumps(value, ensure_ascii=False), loaded.sources[key], meaning[key])
-    Console().print(table)
+    shown = {key: value for key, value in values.items() if loaded.sources[key] != recipe.AS_JOINT}
+    console = Console()
+    if console.is_terminal:
+        table = Table("setting", "value", "source", "meaning", title=f"Recipe {loaded.recipe.name}")
+        for key, value in shown.items():
+            table.add_row(key, json.dumps(value, ensure_ascii=False), loaded.sources[key], meaning[key])
+        console.print(table)
+    else:  # one line each, for grep
+        for key, value in shown.items():
+            print(f"{key} = {json.dumps(value, ensure_ascii=False)}  # {loaded.sources[key]}; {meaning[key]}")
+    print("[incremental] is as [joint] in everything that is not shown.")
 
 
 def train_side_system(path: Path, name: str, display: Display, keep_going: bool) -> None:
@@ -167,7 +182,8 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     train, test, n_new = sources.load(settings, seed)
     chosen = devices.pick(facts["device"])
     job = pipeline.Job(settings, train, test, n_new, seed, chosen, path, display, keep_going)
-    pipeline.side_system(pipeline.as_seen(job), name)
+    with pipeline.torch_settings(settings, chosen):
+        pipeline.side_system(pipeline.as_seen(job), name)
 
 
 def fetch_dataset(name: str, to: Path) -> None:

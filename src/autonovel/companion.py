@@ -38,8 +38,11 @@ class Companion:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            event: dict[str, Any] = json.loads(line)
-            kind = event.pop("event")
+            try:
+                event: dict[str, Any] = json.loads(line)
+                kind = event.pop("event")
+            except (ValueError, KeyError, AttributeError):
+                continue  # a library's stray output: not ours to show, and the pipe must be emptied
             if kind == "error":
                 self.failure = (event["message"], event["exit_code"])
             else:

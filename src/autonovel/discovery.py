@@ -12,7 +12,8 @@ from torch import Tensor
 
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
-from autonovel.run_folder import replace_file, write_json
+from autonovel.errors import RunFolderError
+from autonovel.run_folder import read_json, replace_file, write_json
 
 COLUMNS = (
     "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
@@ -164,3 +165,19 @@ def _outlier_ranks(z: Tensor, class_id: Tensor) -> Tensor:
         order = distance.argsort(stable=True).argsort()
         ranks[members] = order.float() / max(len(order) - 1, 1)
     return ranks
+
+
+def read(folder: Path) -> tuple[ImageSet, tuple[str, ...]]:
+    """Return the images of a finished run, without their pixels, and the names of all its classes."""
+    classes = read_json(folder / "classes.json")["classes"]
+    names = tuple(entry["name"] for entry in classes)
+    known = tuple(entry["name"] for entry in classes if entry["kind"] == "known")
+    try:
+        with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        given = [known.index(row["given_label"]) if row["given_label"] else -1 for row in rows]
+        ids = tuple(row["id"] for row in rows)
+    except (OSError, KeyError, ValueError) as error:
+        raise RunFolderError(f"{folder / 'discovery.csv'} cannot be read ({error}). Finish the run anew.") from error
+    nothing = torch.zeros(len(ids), 0, 0, 0, dtype=torch.uint8)
+    return ImageSet(nothing, torch.tensor(given, dtype=torch.int64), ids, known), names

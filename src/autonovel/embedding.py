@@ -9,7 +9,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from autonovel.errors import RunFolderError
+from autonovel.errors import GuardError, RunFolderError
 from autonovel.networks import Model
 from autonovel.run_folder import replace_file
 
@@ -30,6 +30,12 @@ class Embedding:
     p_new: Tensor
     p_known: Tensor
 
+    def reordered(self, order: Tensor, n_known: int) -> "Embedding":
+        """Return the embedding with the new classes in ``order`` (new class i was ``order[i]``)."""
+        grown = self.p_known.shape[1] > n_known
+        p_known = self.p_known[:, joint_order(order, n_known)] if grown else self.p_known
+        return Embedding(self.z, self.p_new[:, order].contiguous(), p_known.contiguous())
+
     def save(self, path: Path) -> None:
         """Write the embedding as safetensors."""
         replace_file(path, save_tensors({"z": self.z, "p_new": self.p_new, "p_known": self.p_known}))
@@ -44,13 +50,20 @@ class Embedding:
             raise RunFolderError(f"{path} cannot be read ({error}). Finish the run with --resume.") from error
 
 
+def joint_order(order: Tensor, n_known: int) -> Tensor:
+    """Return the order of all classes when the new ones are put into ``order``."""
+    return torch.cat([torch.arange(n_known), order + n_known])
+
+
 @torch.no_grad()
 def features(model: Model, images: Tensor) -> Tensor:
     """Return Φ of uint8 ``images`` without augmentation, in eval mode, on the CPU."""
     model.eval()
     device = model.mean.device
-    parts = [model.features(chunk.to(device).float() / 255).cpu() for chunk in images.split(CHUNK)]
-    return torch.cat(parts)
+    z = torch.cat([model.features(chunk.to(device).float() / 255).cpu() for chunk in images.split(CHUNK)])
+    if not torch.isfinite(z).all():
+        raise GuardError("the features are not finite numbers, so nothing can be delivered. Try a lower learning rate.")
+    return z
 
 
 @torch.no_grad()

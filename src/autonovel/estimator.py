@@ -17,13 +17,13 @@ from torch import Tensor
 
 from autonovel import device as devices
 from autonovel import discovery, pipeline, recipe, record
-from autonovel.data import image_set, image_tensor, resize
+from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
 from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.networks import Model
-from autonovel.run_folder import RunFolder, check_format, read_json
+from autonovel.run_folder import RunFolder, check_format
 from autonovel.settings import Recipe
 from autonovel.training.display import Display, Silent
 
@@ -101,30 +101,45 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             images: n×h×w, n×h×w×c or n×c×h×w; integers 0–255 or floats in [0, 1].
             y: one label per image, an integer or a name; −1, None or "" for unlabelled.
         """
-        own: dict[str, Any] = {"data.source": "arrays", "data.known": [], "run.systems": [self.method]}
-        loaded = recipe.load(self.recipe, own | dict(self.settings or {}))
-        settings = loaded.recipe
-        if not isinstance(self.n_new, int | np.integer) or isinstance(self.n_new, bool):
-            raise UsageError(f"n_new is {self.n_new!r}; give the number of new classes.")
         train = image_set(images, y)
-        n_new = int(self.n_new)
+        loaded, n_new, seed = self._checked_settings(), _integer("n_new", self.n_new), _integer("seed", self.seed)
+        settings = loaded.recipe
         check_problem(train, n_new, settings)
-        if self.resume and self.out is None:
-            raise UsageError("resume=True needs the folder of the run to go on with: give out=….")
         chosen = devices.pick(self.device)
         folder = Path(self.out) if self.out is not None else self._temporary_folder()
-        locked = RunFolder.resume(folder) if self.resume else RunFolder.create(folder, self.overwrite)
+        going_on = self.resume and folder.exists()
+        locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, self.overwrite)
         with locked, _display(self.verbose) as display:
-            record.begin(folder, settings, self.seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
-            job = pipeline.Job(settings, train, None, n_new, self.seed, chosen, folder, display, self.keep_going)
+            record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
+            job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
         self._folder = folder
-        self._take(outcome.model, settings, outcome.discovery.names, train.n_known)
-        self.discovery_ = outcome.discovery
-        self.labels_ = outcome.discovery.class_id.numpy()
-        self.probabilities_ = discovery.class_probabilities(train, outcome.embedding).numpy()
-        self.embedding_ = outcome.embedding.z.numpy()
+        self._take_model(outcome.model, settings, outcome.discovery.names, train.n_known)
+        self._take_answers(train, outcome.embedding)
         return self
+
+    def fit_predict(self, images: Any, y: Any) -> NDArray[np.int64]:
+        """Return the class number of every image of ``fit(images, y)``."""
+        return self.fit(images, y).labels_
+
+    def _checked_settings(self) -> recipe.Loaded:
+        """Return the recipe under this object's settings; images come from the caller, whatever the recipe's source."""
+        given = {} if self.settings is None else self.settings
+        if not isinstance(given, Mapping):
+            raise UsageError(f"settings is {given!r}; give a dict such as {{'joint.epochs': 30}}.")
+        misplaced = [key for key in given if str(key).startswith("data.") and key != "data.size"]
+        if misplaced:
+            raise UsageError(
+                f"settings names {', '.join(misplaced)}, which choose a recipe's own images; here images and labels "
+                "are what fit is given. Only data.size has a meaning here."
+            )
+        if self.resume and self.out is None:
+            raise UsageError("resume=True needs the folder of the run to go on with: give out=….")
+        if self.resume and self.overwrite:
+            raise UsageError("resume=True keeps the run in out and overwrite=True replaces it; give one of them.")
+        own = {"data.source": "arrays", "data.known": [], "data.first_known": 0, "data.per_class": 0,
+               "data.test_fraction": 0.0, "run.systems": [self.method]}  # fmt: skip
+        return recipe.load(str(self.recipe), own | dict(given))
 
     def _temporary_folder(self) -> Path:
         """Return a folder that lives as long as this object."""
@@ -132,10 +147,16 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weakref.finalize(self, shutil.rmtree, parent, ignore_errors=True)
         return Path(parent) / "run"
 
-    def _take(self, model: Model, settings: Recipe, names: tuple[str, ...], n_known: int) -> None:
+    def _take_model(self, model: Model, settings: Recipe, names: tuple[str, ...], n_known: int) -> None:
         self._model, self._settings, self._n_known = model, settings, n_known
         self.classes_ = np.array(names)
         self.n_new_ = len(names) - n_known
+
+    def _take_answers(self, train: ImageSet, embedding: Embedding) -> None:
+        self.discovery_ = discovery.discover(train, embedding)
+        self.labels_ = self.discovery_.class_id.numpy()
+        self.probabilities_ = discovery.class_probabilities(train, embedding).numpy()
+        self.embedding_ = embedding.z.numpy()
 
     def _embed(self, images: Any) -> Embedding:
         if not hasattr(self, "_model"):
@@ -176,7 +197,11 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         target = Path(folder)
         if target.exists():
             raise UsageError(f"{target} already exists. Choose another folder.")
-        shutil.copytree(self._folder, target, ignore=shutil.ignore_patterns(".lock"))
+        if not self._folder.is_dir():
+            raise RunFolderError(f"the run folder {self._folder} of this fit is gone; there is nothing to save.")
+        beside = target.with_name(target.name + ".partial")
+        shutil.copytree(self._folder, beside, ignore=shutil.ignore_patterns(".lock"), dirs_exist_ok=True)
+        beside.rename(target)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Discoverer":
@@ -186,12 +211,19 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if "finished" not in facts:
             raise RunFolderError(f"{path} is not finished. Go on with it first (resume).")
         settings = recipe.restore(facts["recipe"])
-        classes = read_json(path / "classes.json")["classes"]
-        made = cls(n_new=facts["n_new"], recipe=settings.name, method=facts["primary"], seed=facts["seed"])
+        made = cls(n_new=facts["n_new"], recipe=settings.name, method=facts["primary"], seed=facts["seed"], out=path)
         made._folder = path
-        made._take(load_model(path), settings, tuple(c["name"] for c in classes), len(facts["class_names"]))
-        made.embedding_ = Embedding.load(path / "embedding.safetensors").z.numpy()
+        train, names = discovery.read(path)
+        made._take_model(load_model(path), settings, names, train.n_known)
+        made._take_answers(train, Embedding.load(path / "embedding.safetensors"))
         return made
+
+
+def _integer(name: str, value: Any) -> int:
+    """Return a parameter that must be a whole number from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise UsageError(f"{name} is {value!r}; give a whole number from 0 on.")
+    return int(value)
 
 
 class _display:  # noqa: N801 - reads as a function at its one call

@@ -22,13 +22,14 @@ from autonovel.companion import Companion
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
 from autonovel.device import precision
-from autonovel.embedding import Embedding, embed
+from autonovel.embedding import Embedding, embed, joint_order
+from autonovel.errors import AutonovelError
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import centres, nearest
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, heads
-from autonovel.record import PIXELS, system_scores
+from autonovel.record import PIXELS
 from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
 from autonovel.settings import Recipe
 from autonovel.training import checkpoint
@@ -100,22 +101,47 @@ class Outcome:
 def run(job: Job) -> Outcome:
     """Do the whole job and return what came of it; work already in the folder is taken up."""
     check_problem(job.train, job.n_new, job.recipe)
-    torch.backends.cudnn.benchmark = True  # shapes never change, so that searching for the best kernels pays
-    seen = as_seen(job)
+    with torch_settings(job.recipe, job.device):
+        return _run(job, as_seen(job))
+
+
+def _run(job: Job, seen: Job) -> Outcome:
     _, seconds = extractor(seen)
     primary, *others = job.recipe.run.systems
+    failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
         found = system(seen, primary, job.folder)
         for name in others:
-            if name not in beside:
-                side_system(seen, name)
-        for companion in beside.values():
-            companion.wait()
+            try:
+                beside[name].wait() if name in beside else side_system(seen, name)
+            except AutonovelError as error:
+                failures.append(error)  # told at the end: what the primary system found is delivered first
     seconds[primary] = found.seconds
-    sides = {name: read_json(job.folder / "systems" / name / "results.json") for name in others}
-    seconds |= {name: side["seconds"] for name, side in sides.items()}
-    scores = {primary: system_scores(seen.train, found.embedding)} | {n: side["scores"] for n, side in sides.items()}
-    return _deliver(job, seen, found, scores, seconds)
+    records = {primary: record.system_record(found.embedding, found.seconds, seen.train, *_on_test(seen, found))}
+    for name in others:
+        path = job.folder / "systems" / name / "results.json"
+        records[name] = read_json(path) if path.exists() else {"scores": None, "seconds": 0.0, "incremental": None}
+    outcome = _deliver(job, found, records, seconds)
+    if failures:
+        raise failures[0]
+    record.finish(job.folder, job.device)
+    return outcome
+
+
+@contextlib.contextmanager
+def torch_settings(recipe: Recipe, device: torch.device) -> Iterator[None]:
+    """Set what torch keeps for the whole process as a run needs it, and put it back afterwards."""
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), cudnn.benchmark, cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("highest")  # TF32 in the pair product can collapse a run
+        cudnn.benchmark = True  # shapes never change, so that searching for the best kernels pays
+        cudnn.allow_tf32 = precision(recipe.network.precision, device) != "float32"
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(before[0])
+        cudnn.benchmark, cudnn.allow_tf32 = before[1:]
 
 
 def as_seen(job: Job) -> Job:
@@ -165,17 +191,21 @@ def system(job: Job, name: str, folder: Path) -> Found:
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     method.finish(model, job.train, job.problem)
     embedding = embed(model, job.train.images)
-    _order_by_size(model, discovery.by_size(job.train, embedding.p_new), job.train.n_known)
-    return Found(model, embed(model, job.train.images), seconds or time.monotonic() - start)
+    order = discovery.by_size(job.train, embedding.p_new)
+    _order_by_size(model, order, job.train.n_known)
+    return Found(model, embedding.reordered(order, job.train.n_known), seconds or time.monotonic() - start)
 
 
 def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:
     new, known = model.heads["new"], model.heads["known"]
     assert isinstance(new, torch.nn.Linear) and isinstance(known, torch.nn.Linear)
-    order = order.to(model.mean.device)
-    heads.reorder(new, order)
+    heads.reorder(new, order.to(model.mean.device))
     if known.out_features > n_known:
-        heads.reorder(known, torch.cat([torch.arange(n_known, device=order.device), order + n_known]))
+        heads.reorder(known, joint_order(order, n_known).to(model.mean.device))
+
+
+def _on_test(job: Job, found: Found) -> tuple[ImageSet, Embedding] | tuple[None, None]:
+    return (job.test, embed(found.model, job.test.images)) if job.test else (None, None)
 
 
 def side_system(job: Job, name: str) -> None:
@@ -189,10 +219,11 @@ def side_system(job: Job, name: str) -> None:
             pixels = job.train.images[job.train.unlabelled].float() / 255
             clusters = nearest(pixels, centres(pixels, job.n_new, job.seed))
             scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
+            content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:
             found = system(job, name, folder)
-            scores, seconds = system_scores(job.train, found.embedding), found.seconds
-        write_json(folder / "results.json", {"scores": scores, "seconds": seconds})
+            content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
+        write_json(folder / "results.json", content)
 
 
 def _trains(job: Job, name: str) -> bool:
@@ -213,22 +244,20 @@ def _companions(job: Job, names: list[str]) -> Iterator[dict[str, Companion]]:
             companion.stop()
 
 
-def _deliver(job: Job, seen: Job, found: Found, scores: dict[str, Any], seconds: dict[str, float]) -> Outcome:
+def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str, float]) -> Outcome:
     """Write the model, the embedding, the discovery, the scores and the report."""
     checkpoint.save_model(job.folder / "model.safetensors", found.model)
     found.embedding.save(job.folder / "embedding.safetensors")
-    result = discovery.discover(seen.train, found.embedding)
+    result = discovery.discover(job.train, found.embedding)
     result.save(job.folder)
-    on_test = embed(found.model, seen.test.images) if seen.test else None
-    joint = record.joint_scores(seen.train, found.embedding, seen.test, on_test)
-    results = record.results(job.folder, scores, joint, seconds)
+    seconds |= {name: content["seconds"] for name, content in records.items()}
+    results = record.results(job.folder, records, seconds)
     drawing = time.monotonic()
     _draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
     stages = sum(seconds[name] for name in (*shared_stages(job), job.recipe.run.systems[0]))
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
     write_json(job.folder / "results.json", results)
-    record.finish(job.folder, job.device)
     return Outcome(found.model, found.embedding, result, results)
 
 

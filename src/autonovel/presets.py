@@ -9,7 +9,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "code": _AS_RUN
     | {
         "pretrain.rotations": "four",
-        "pretrain.epochs": 201,  # the loop runs one epoch more than asked
         "pretrain.schedule_ahead": 1,  # the scheduler is stepped before each epoch
         "supervised.schedule_ahead": 1,
         "joint.schedule_ahead": 1,

@@ -61,6 +61,7 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     written.setdefault("name", label)
     comments = _comments(text)
     given = dict(overrides) if isinstance(overrides, Mapping) else dict(map(_parse_override, overrides))
+    given = {key: value.item() if hasattr(value, "item") else value for key, value in given.items()}  # NumPy's numbers
     own = "" if "preset" in given else written.get("preset", "")  # a preset given by --set replaces it
     layers: list[tuple[Flat, str]] = [
         (_preset(own), f"preset {own}"),
@@ -73,11 +74,12 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
         for key, value in layer.items():
             values[key] = _checked(key, value, values)
             sources[key] = comments.get(key, origin) if layer is written else origin
-    # the paper states that all hyper-parameters stay the same with incremental learning; its code differs
-    deciding = [given] if values["preset"] == "paper" else [layer for layer, _ in layers]
-    for key in values:
-        if key.startswith(INCREMENTAL) and not any(key in layer for layer in deciding):
-            values[key], sources[key] = values["joint." + key.removeprefix(INCREMENTAL)], AS_JOINT
+    for key in [key for key in values if key.startswith(INCREMENTAL)]:
+        twin = "joint." + key.removeprefix(INCREMENTAL)
+        # the paper states that all hyper-parameters stay the same with incremental learning; its code differs
+        by_recipe = key in written and twin not in given and given.get("preset") != "paper"
+        if key not in given and not by_recipe:
+            values[key], sources[key] = values[twin], AS_JOINT
     return Loaded(build(values), sources)
 
 
@@ -136,7 +138,10 @@ def _make(kind: type, values: Mapping[str, Any], prefix: str) -> Any:
         default = f.default_factory() if callable(f.default_factory) else f.default
         nested = is_dataclass(default) and not isinstance(default, type)
         made[f.name] = _make(type(default), values, f"{prefix}{f.name}.") if nested else values[prefix + f.name]
-    return kind(**made)
+    try:
+        return kind(**made)
+    except UsageError as error:
+        raise UsageError(f"{prefix}{error}") from None
 
 
 def _read(name: str) -> tuple[str, str]:

@@ -1,6 +1,8 @@
 """What a run writes down about itself: ``run.json`` before it starts, ``results.json`` when it is done."""
 
 import datetime
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,8 +39,8 @@ def begin(
     path = folder / "run.json"
     if path.exists():
         before = check_format(folder)
-        _check_same(before, settings, seed)
-        write_json(path, before | {"parts": [*before["parts"], {"started": now, "command": command}]})
+        _check_same(before, settings, seed, images, n_new)
+        write_json(path, before | {"parts": [*before.get("parts", []), {"started": now, "command": command}]})
         return
     facts = {
         "format": FORMAT,
@@ -58,15 +60,19 @@ def begin(
         "images": list(images.images.shape),
         "class_names": list(images.class_names),
         "n_new": n_new,
+        "digest": _digest(images),
         "parts": [{"started": now, "command": command}],
     }
     write_json(path, facts)
 
 
-def _check_same(before: dict[str, Any], settings: Recipe, seed: int) -> None:
-    now = recipe.flatten(settings) | {"seed": seed}
-    then = before["recipe"] | {"seed": before["seed"]}
-    changed = [f"{key}: {then.get(key)!r} there, {now.get(key)!r} now" for key in now if now[key] != then.get(key)]
+def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: ImageSet, n_new: int) -> None:
+    """Refuse to go on with a run of other settings or other images; where the images lie may have changed."""
+    now = recipe.flatten(settings) | {"seed": seed, "n_new": n_new}
+    then = before.get("recipe", {}) | {"seed": before.get("seed"), "n_new": before.get("n_new")}
+    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k != "data.path"]
+    if before.get("digest") != _digest(images):
+        changed.append("other images or labels")
     if changed:
         raise UsageError(
             f"this run folder was begun with other settings ({'; '.join(changed[:4])}). "
@@ -74,10 +80,24 @@ def _check_same(before: dict[str, Any], settings: Recipe, seed: int) -> None:
         )
 
 
+def _digest(images: ImageSet) -> str:
+    """Return a checksum of images, labels and class names."""
+    sums = hashlib.blake2b(digest_size=16)
+    for part in (images.images, images.y):
+        sums.update(part.contiguous().numpy().tobytes())
+    sums.update(json.dumps(images.class_names).encode())
+    return sums.hexdigest()
+
+
 def finish(folder: Path, device: torch.device) -> None:
     """Add the end of the run to ``run.json``."""
     facts = check_format(folder)
     write_json(folder / "run.json", facts | {"finished": _now(), "peak_memory": devices.peak_memory_bytes(device)})
+
+
+def finished(folder: Path) -> bool:
+    """Tell whether the run in ``folder`` has come to its end."""
+    return "finished" in check_format(folder) and (folder / "results.json").exists()
 
 
 def cluster_scores(images: ImageSet, clusters: Tensor) -> dict[str, float] | None:
@@ -108,15 +128,22 @@ def joint_scores(
     return {"split": split, "protocols": {name: value.as_dict() for name, value in found.items()}}
 
 
-def results(
-    folder: Path, scores: dict[str, Any], joint: dict[str, Any] | None, seconds: dict[str, float]
+def system_record(
+    on_train: Embedding, seconds: float, train: ImageSet, test: ImageSet | None, on_test: Embedding | None
 ) -> dict[str, Any]:
+    """Return what is kept of one system: its scores, the time it took, and old / new / all of a grown head."""
+    scores = system_scores(train, on_train)
+    return {"scores": scores, "seconds": seconds, "incremental": joint_scores(train, on_train, test, on_test)}
+
+
+def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str, float]) -> dict[str, Any]:
     """Return the content of ``results.json``, which says all a table needs to quote it.
 
-    ``seconds`` may still be filled in; its total is of the last part of a run that was resumed.
+    Old / new / all is that of the first system with a grown head.  ``seconds`` may still be filled in.
     """
     facts = check_format(folder)
     settings = recipe.restore(facts["recipe"])
+    joint = [content["incremental"] for content in records.values() if content["incremental"]]
     return {
         "format": FORMAT,
         "recipe": settings.name,
@@ -124,8 +151,8 @@ def results(
         "seed": facts["seed"],
         "primary": facts["primary"],
         "epoch": "last",
-        "systems": scores,
-        "incremental": joint,
+        "systems": {name: content["scores"] for name, content in records.items()},
+        "incremental": joint[0] if joint else None,
         "seconds": seconds,
         "parts": len(facts["parts"]),
         "departures": list(settings.departures),

@@ -50,16 +50,22 @@ def read_json(path: Path) -> Any:
 
 
 class Journal:
-    """A file of JSON lines that only grows; a torn last line is dropped on opening."""
+    """A file of JSON lines that only grows.
+
+    A last line torn by a kill is left out on reading and cut off before the first line is added: who only
+    reads never writes, since another process may be writing.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.lines = _whole_lines(path)
-        if path.exists() and path.stat().st_size != sum(len(_encode(line)) for line in self.lines):
-            self._rewrite()
+        content = path.read_bytes() if path.exists() else b""
+        self.lines = _whole_lines(content, path)
+        self._torn = not content.endswith(b"\n") and bool(content)
 
     def append(self, line: dict[str, Any]) -> None:
         """Add a line and wait until it is on disk."""
+        if self._torn:
+            self._rewrite()
         with _explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
@@ -77,17 +83,16 @@ class Journal:
 
     def _rewrite(self) -> None:
         replace_file(self.path, b"".join(map(_encode, self.lines)))
+        self._torn = False
 
 
 def _encode(line: dict[str, Any]) -> bytes:
     return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
+def _whole_lines(content: bytes, path: Path) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
-    raw = path.read_bytes().split(b"\n")
+    raw = content.split(b"\n")
     for number, line in enumerate(raw):
         try:
             entry = json.loads(line) if line.strip() else None
@@ -110,9 +115,12 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, overwrite: bool = False) -> "RunFolder":
         """Return a new, empty, locked run folder; an existing one is replaced only if told so."""
-        if path.exists() and not path.is_dir():
+        with _explained(path):
+            there, is_folder = path.exists(), path.is_dir()
+            begun = is_folder and not _barely_begun(path)
+        if there and not is_folder:
             raise UsageError(f"{path} is a file; choose another folder with --out.")
-        if path.exists() and not _barely_begun(path):
+        if begun:
             if not overwrite:
                 raise UsageError(
                     f"{path} already exists. Go on with it by --resume, replace it by --overwrite, "
@@ -158,6 +166,9 @@ def _barely_begun(path: Path) -> bool:
 
 
 def _is_run(path: Path) -> bool:
+    """Tell whether ``path`` is a run of ours, also one whose ``run.json`` is damaged or gone."""
+    if (path / LOCK).exists() and ((path / "stages").is_dir() or (path / "metrics.jsonl").exists()):
+        return True
     try:
         return "format" in read_json(path / "run.json")
     except (RunFolderError, TypeError):
@@ -178,7 +189,7 @@ def _empty(path: Path) -> None:
 def check_format(path: Path) -> dict[str, Any]:
     """Return ``run.json`` of the run at ``path``, or say why this version cannot use it."""
     if not path.is_dir():
-        raise RunFolderError(f"there is no run folder {path}. Start the run without --resume first.")
+        raise RunFolderError(f"there is no run folder {path}. Name the folder of a run that was started.")
     facts = read_json(path / "run.json")
     found = facts.get("format") if isinstance(facts, dict) else None
     if found != FORMAT:

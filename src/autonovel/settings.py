@@ -38,7 +38,7 @@ class Section:
     def __post_init__(self) -> None:
         for f in fields(self):
             value, meta = getattr(self, f.name), f.metadata
-            where = f"{type(self).__name__.lower()}.{f.name}"
+            where = f.name
             given = value if isinstance(value, tuple) else (value,)
             if meta.get("choices") and any(v not in meta["choices"] for v in given):
                 raise UsageError(f"{where} is {value!r}; it must be one of {', '.join(map(str, meta['choices']))}.")
@@ -76,6 +76,11 @@ class Data(Section):
     size: int = setting(0, "side to which images are resized (0: left as they are)", low=0)
     test_fraction: float = setting(0.0, "share of each class held out from training for the test scores",
                                    low=0.0, high=0.9)  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.known and self.first_known:
+            raise UsageError("known and first_known are both set; choose one of them (the other empty or 0).")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +129,9 @@ class Stage(Section):
     frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: batch or fixed statistics", CODE,
                                     choices=("train", "eval"))  # fmt: skip
     compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
-    threads: int = setting(0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0)
+    threads: int = setting(
+        0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0, high=256
+    )
     augment: Augment = field(default_factory=Augment, metadata={"doc": "random views"})
 
 
@@ -191,7 +198,7 @@ class Joint(Stage):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.ce or self.bce or self.consistency):
-            raise UsageError("joint.ce, joint.bce and joint.consistency are all off; nothing is left to learn from.")
+            raise UsageError("ce, bce and consistency are all off; nothing is left to learn from.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +221,8 @@ class Recipe(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.pretrain.kind == "supervised" and not self.supervised.epochs:
+            raise UsageError("pretrain.kind is supervised, but supervised.epochs is 0: nothing would be pretrained.")
         systems = self.run.systems
         if not systems or systems[0] == "kmeans-pixels":
             raise UsageError(

@@ -40,13 +40,13 @@ class Row:
 
 def collect(paths: Sequence[Path]) -> list[Results]:
     """Return the results at ``paths``: run folders, results files, or folders that hold such."""
-    found: list[Results] = []
+    found: dict[Path, Results] = {}
     for path in paths:
         files = [path] if path.is_file() else _files(path)
         if not files:
             raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")
-        found += [_read(file) for file in files]
-    return found
+        found |= {file.resolve(): _read(file) for file in files}  # a run named twice counts once
+    return list(found.values())
 
 
 def _files(folder: Path) -> list[Path]:

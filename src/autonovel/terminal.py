@@ -1,5 +1,6 @@
 """Progress on a terminal: live bars with loss terms by name, or plain lines where there is no terminal."""
 
+import threading
 import time
 
 from rich.console import Console
@@ -22,6 +23,7 @@ class TerminalDisplay:
         self.begun: dict[str, tuple[float, int]] = {}
         self.printed: dict[str, float] = {}
         self.bars: Progress | None = None
+        self.lock = threading.Lock()  # systems trained beside each other report from threads of their own
 
     def say(self, text: str) -> None:
         """Show a line of text."""
@@ -34,6 +36,12 @@ class TerminalDisplay:
         if not self.console.is_terminal:
             self.say(f"{stage}: {total} steps" + (f", going on from step {done}" if done else ""))
             return
+        with self.lock:
+            self._open_bars()
+        assert self.bars is not None
+        self.tasks[stage] = self.bars.add_task(stage, total=total, completed=done, terms="", rate="")
+
+    def _open_bars(self) -> None:
         if self.bars is None:
             self.bars = Progress(
                 TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"),
@@ -41,7 +49,6 @@ class TerminalDisplay:
                 TimeRemainingColumn(compact=True), TextColumn("left"), console=self.console,
             )  # fmt: skip
             self.bars.start()
-        self.tasks[stage] = self.bars.add_task(stage, total=total, completed=done, terms="", rate="")
 
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
         """Move the bar, or print a line now and then."""

@@ -13,7 +13,9 @@ from autonovel.errors import InputError
 
 def image_tensor(images: Any) -> Tensor:
     """Return n×c×h×w uint8 for n×h×w, n×h×w×c or n×c×h×w images, integers 0–255 or floats in [0, 1]."""
-    x = images if isinstance(images, Tensor) else _from_numpy(images)
+    x = images.detach().cpu() if isinstance(images, Tensor) else _from_numpy(images)
+    if x.is_complex():
+        raise InputError(f"the images are of type {x.dtype}; give integers 0–255 or floats in [0, 1].")
     if x.numel() == 0:
         raise InputError(f"the images are an empty array of shape {tuple(x.shape)}; at least one image is needed.")
     if x.ndim == 3:
@@ -23,8 +25,8 @@ def image_tensor(images: Any) -> Tensor:
             f"the images have shape {tuple(x.shape)}; give n×height×width (grey), n×height×width×channels, "
             "or n×channels×height×width."
         )
-    if x.shape[1] not in (1, 3, 4) and x.shape[3] in (1, 3, 4):
-        x = x.permute(0, 3, 1, 2)
+    if x.shape[1] not in (1, 3, 4) and (x.shape[3] in (1, 3, 4) or x.shape[3] < x.shape[1]):
+        x = x.permute(0, 3, 1, 2)  # the channels are the axis of a usual number of them, else the shorter one
     return _as_uint8(x).contiguous()
 
 
@@ -64,7 +66,8 @@ def _as_uint8(x: Tensor) -> Tensor:
                 f"float images must lie in [0, 1]; these go from {low:g} to {high:g}. Divide by 255, or pass uint8."
             )
         return (x * 255).round().to(torch.uint8)
-    low, high = int(x.min()), int(x.max())
+    wide = x.long()  # torch cannot compare its unsigned types
+    low, high = int(wide.min()), int(wide.max())
     if low < 0 or high > 255:
         raise InputError(f"integer images must lie in 0–255; these go from {low} to {high}.")
     return x.to(torch.uint8)
@@ -89,12 +92,14 @@ def label_numbers(y: Any, n: int) -> tuple[Tensor, tuple[str, ...]]:
 def _entries(y: Any) -> list[int | str | None]:
     if y is None or isinstance(y, str | int | float):
         raise InputError(f"the labels are {y!r}; give one label per image, -1 for unlabelled.")
-    raw = np.atleast_1d(y).tolist() if isinstance(y, Tensor | np.ndarray) else list(y)
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    raw = np.atleast_1d(y).tolist() if isinstance(y, np.ndarray) else list(y)
     return [_entry(row, value) for row, value in enumerate(raw)]
 
 
 def _entry(row: int, value: Any) -> int | str | None:
-    if value is None or value == "" or value == -1:
+    if value is None or value in ("", "-1", -1):  # an array of names turns -1 into a name
         return None
     if isinstance(value, str):
         return str(value)

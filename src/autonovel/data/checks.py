@@ -1,5 +1,7 @@
 """Questions asked of images, labels and recipe before any training: each failure is one clear error."""
 
+from pathlib import Path
+
 import torch
 
 from autonovel.data.imageset import ImageSet
@@ -10,6 +12,12 @@ from autonovel.settings import Joint, Recipe, Stage
 
 def check_problem(images: ImageSet, n_new: int, recipe: Recipe) -> None:
     """Raise an error if ``recipe`` cannot discover ``n_new`` classes in ``images``."""
+    weights = Path(recipe.pretrain.weights)
+    if recipe.pretrain.kind == "weights" and not (recipe.pretrain.weights and weights.is_file()):
+        raise UsageError(
+            f"pretrain.weights is {recipe.pretrain.weights!r}, which is not a file. Give a safetensors file "
+            "of a trunk, such as model.safetensors of a finished run."
+        )
     _check_classes(images, n_new)
     _check_batches(images, recipe)
     _check_shapes(images, recipe)
@@ -105,6 +113,11 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
 
 def _check_stage(stage: Stage, trunk: Trunk, side: int) -> None:
     trunk.freeze(stage.frozen)
+    if set(stage.frozen) == set(trunk.blocks):
+        raise UsageError(
+            f"frozen names all blocks of this network ({', '.join(trunk.blocks)}), so only heads would learn. "
+            "Leave at least the last one out."
+        )
     shift = stage.augment.reflect_shift
     if shift >= side:
         raise UsageError(

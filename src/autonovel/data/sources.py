@@ -53,6 +53,8 @@ def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
     train = first_of_each_class(train, data.per_class)
     if test is None:
         train, test = hold_out(train, data.test_fraction, seed)
+    elif data.test_fraction:
+        raise UsageError(f"{data.source} has test images of its own; leave data.test_fraction at 0.")
     known = data.known or train.names[: data.first_known]
     problem = known_and_new(train, known)
     return problem, known_and_new(test, known) if test is not None else None, len(problem.new_names)

@@ -34,7 +34,8 @@ def hold_out(source: LabelledImages, fraction: float, seed: int) -> tuple[Labell
     for number in range(len(source.names)):
         members = (source.labels == number).nonzero()[:, 0]
         chosen = torch.randperm(len(members), generator=draws.generator(seed, 4, number))
-        mask[members[chosen[: min(round(fraction * len(members)), len(members) - 1)]]] = True
+        count = max(round(fraction * len(members)), 1) if fraction else 0
+        mask[members[chosen[: min(count, len(members) - 1)]]] = True  # a class never disappears from either
     if not mask.any():
         return source, None
     kept, held = (LabelledImages(source.images[m], source.labels[m], source.names) for m in (~mask, mask))

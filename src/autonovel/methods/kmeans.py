@@ -18,7 +18,8 @@ def centres(x: Tensor, n_clusters: int, seed: int, restarts: int = 10) -> Tensor
     from sklearn.cluster import KMeans as Estimator
 
     flat = x.flatten(1).float().numpy()
-    return torch.from_numpy(Estimator(n_clusters, n_init=restarts, random_state=seed).fit(flat).cluster_centers_)
+    found = Estimator(n_clusters, n_init=restarts, random_state=seed % 2**32).fit(flat)
+    return torch.from_numpy(found.cluster_centers_)
 
 
 def nearest(x: Tensor, points: Tensor) -> Tensor:

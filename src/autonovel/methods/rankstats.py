@@ -98,7 +98,7 @@ class Joint:
         new, new_hat = model.logits(z, "new"), model.logits(z_hat, "new")
         p_new, p_new_hat = new.softmax(dim=1), new_hat.softmax(dim=1)
         labelled, unlabelled = batch.labelled, 1 - batch.labelled
-        epoch = progress.epoch.floor() if s.ramp_by == "epoch" else progress.epoch
+        epoch = progress.whole_epochs.float() if s.ramp_by == "epoch" else progress.epoch
         rise = ramp(epoch, s.ramp_epochs)
         terms: Terms = {}
         if s.ce:

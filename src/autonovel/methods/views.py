@@ -1,5 +1,7 @@
 """Random views of a batch, and the features of two of them."""
 
+from dataclasses import asdict
+
 from torch import Tensor, cat
 
 from autonovel import settings
@@ -10,8 +12,7 @@ from autonovel.networks import Model
 
 def augmentation(s: settings.Stage) -> Augmentation:
     """Return what a stage's settings call a random view."""
-    a = s.augment
-    return Augmentation(a.crop, a.reflect_shift, a.flip, a.rotate, a.shear, a.scale, a.shift)
+    return Augmentation(**asdict(s.augment))
 
 
 def two_views(s: settings.Joint, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:

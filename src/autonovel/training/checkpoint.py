@@ -80,9 +80,10 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 def load_trunk(path: Path, model: nn.Module) -> None:
     """Fill the trunk of ``model`` from a safetensors file of a whole model or of a trunk alone."""
-    if not path.is_file():
-        raise UsageError(f"pretrain.weights names {str(path)!r}, which is not a file. Give a safetensors file.")
-    tensors = _tensors(path)
+    try:
+        tensors = _tensors(path)
+    except RunFolderError as error:
+        raise UsageError(f"pretrain.weights is {str(path)!r}, which is not a safetensors file of a trunk.") from error
     prefixed = {name.removeprefix("trunk."): value for name, value in tensors.items() if name.startswith("trunk.")}
     try:
         model.get_submodule("trunk").load_state_dict(prefixed or tensors)

@@ -19,13 +19,23 @@ class Progress:
 
     Attributes:
         step: number of the step in the stage.
-        epoch: the same in epochs, with its fraction.
+        steps_per_epoch: steps in an epoch.
         notes: diagnostics of this step by name, each as (count, out of how many).
     """
 
     step: Tensor
-    epoch: Tensor
+    steps_per_epoch: int
     notes: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    @property
+    def epoch(self) -> Tensor:
+        """Return the epochs behind us, with their fraction."""
+        return self.step / self.steps_per_epoch
+
+    @property
+    def whole_epochs(self) -> Tensor:
+        """Return the number of the epoch, divided as integers: a float quotient can fall just short of one."""
+        return torch.div(self.step, self.steps_per_epoch, rounding_mode="floor")
 
     def note(self, name: str, count: Tensor, out_of: Tensor | int) -> None:
         """Leave a diagnostic share, which is not part of the loss.

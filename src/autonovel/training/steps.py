@@ -31,7 +31,7 @@ class Step:
 
     def _train(self, index: Tensor, u: Tensor, number: Tensor) -> Sums:
         """Take the step; return its terms and notes, each as (sum, out of how many)."""
-        progress = Progress(number, number / self.steps_per_epoch)
+        progress = Progress(number, self.steps_per_epoch)
         terms = self.stage.step(self.model, self.loader.batch(index, u), progress)
         torch.stack(list(terms.values())).sum().backward()
         self.optimiser.step()
