@@ -9,7 +9,7 @@ import pytest
 from autonovel import table
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
-from runs import TINY, autonovel
+from runs import TINY, autonovel, journal
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -87,3 +87,39 @@ def test_reproduce_runs_seeds_resumes_and_prints_the_table(tmp_path: Path) -> No
     assert same.split("|")[:7] == row.split("|")[:7]
     shown = autonovel("table", tmp_path / "tiny-seed0", "--json")
     assert json.loads(shown.stdout)[0]["seeds"] == [0]
+
+
+def test_ablations_stand_beside_the_paper_s() -> None:
+    changed = {"joint.ce": False, "run.systems": ["rankstats"]}
+    (row,) = table.rows([result(0, 0.8, changed=changed)])
+    assert (row.recipe, row.paper) == ("cifar10-fast joint.ce=False", "84.7 ± 4.4")
+    (other,) = table.rows([result(0, 0.8, changed={"joint.lr": 0.2})])
+    assert other.paper == "–"
+
+
+@pytest.mark.slow
+def test_a_study_shares_the_stages_that_are_the_same(tmp_path: Path) -> None:
+    quick = ["pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=1", "run.map_points=40"]
+    sets = [word for change in quick for word in ("--set", change)]
+    arguments = ["reproduce", TINY, "--out", tmp_path, "--device", "cpu", "--ablations", "--sweep-k", "2,7", *sets]
+    done = autonovel(*arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = {path.name for path in tmp_path.iterdir()}
+    assert runs == {f"tiny{variant}-seed0" for variant in (
+        "", "-without-consistency", "-without-consistency-one-view", "-without-ce", "-without-bce",
+        "-without-self-supervision", "-k2", "-k7",
+    )}  # fmt: skip
+    base = (tmp_path / "tiny-seed0" / "stages" / "2-supervised" / "model.safetensors").read_bytes()
+    for name in runs - {"tiny-seed0"}:
+        same = (tmp_path / name / "stages" / "2-supervised" / "model.safetensors").read_bytes() == base
+        assert same == (name != "tiny-without-self-supervision-seed0")
+    assert done.stdout.count("is shared with") == 2 * 6
+    shown = [line for line in done.stdout.splitlines() if line.startswith("| tiny")]
+    assert len(shown) == 8 and any("joint.bce=False" in line for line in shown)
+    epochs = [line["epoch"] for line in journal(tmp_path / "tiny-k2-seed0" / "metrics.jsonl")]
+    assert epochs == [0]  # only the joint stage was trained there
+
+
+def test_a_wrong_sweep_is_explained(tmp_path: Path) -> None:
+    done = autonovel("reproduce", TINY, "--sweep-k", "5,x", cwd=tmp_path)
+    assert done.returncode == 2 and "--sweep-k is '5,x'" in done.stderr

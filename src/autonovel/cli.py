@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from autonovel import __version__
-from autonovel.errors import AutonovelError
+from autonovel.errors import AutonovelError, UsageError
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input; 3 the run failed its own guards "
@@ -60,6 +60,13 @@ def _plain_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)
         raise typer.Exit(130) from None
+
+
+def _whole_numbers(option: str, text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() and 0 < int(part) < 10**6 for part in parts):
+        raise UsageError(f"{option} is {text!r}; give whole numbers with commas between them, such as 1,5,10.")
+    return [int(part) for part in parts]
 
 
 def _version(wanted: bool) -> None:
@@ -120,16 +127,27 @@ def reproduce(
     data: Annotated[Path | None, typer.Option("--data", help="Folder of the benchmark's files.")] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds, from 0 on.")] = 1,
     out: Annotated[Path, typer.Option("--out", help="Folder for the run folders RECIPE-seedN.")] = Path("runs"),
+    ablations: Annotated[
+        bool, typer.Option("--ablations", help="Also without consistency, cross-entropy, pair loss, self-supervision.")
+    ] = False,
+    sweep_k: Annotated[
+        str, typer.Option("--sweep-k", metavar="K,K,…", help="Also with other sizes k of the compared sets.")
+    ] = "",
     sets: Sets = None,
     device: Device = "auto",
     keep_going: KeepGoing = False,
 ) -> None:
-    """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up."""
+    """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
+
+    Variants of one seed share stages 1 and 2 where these are the same.
+    """
     with _plain_errors():
+        from autonovel import variants
         from autonovel.commands import reproduce_recipe
 
         place = [f"data.path={data}"] if data else []
-        reproduce_recipe(recipe, seeds, out, place + (sets or []), device, keep_going)
+        compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
+        reproduce_recipe(recipe, seeds, out, place + (sets or []), device, keep_going, compared)
 
 
 @app.command()

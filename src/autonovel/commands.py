@@ -14,6 +14,7 @@ from autonovel.errors import RunFolderError, UsageError
 from autonovel.labels import LABELS
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display
+from autonovel.variants import FULL, Variant, adopt_stages, folder_name
 
 STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
 
@@ -28,10 +29,11 @@ def run_recipe(
     overwrite: bool,
     keep_going: bool,
     started: float = STARTED,
+    base: Path | None = None,
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
-    Returns the run folder.
+    Stages 1 and 2 are taken over from the run at ``base`` where the two may share them.  Returns the run folder.
     """
     if resume and overwrite:
         raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
@@ -62,6 +64,8 @@ def run_recipe(
             console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
             print_results(console, read_json(folder / "results.json"))
             return folder
+        for stage in adopt_stages(folder, base) if base else []:
+            console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
         try:
             job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started)
             outcome = pipeline.run(job)
@@ -73,13 +77,28 @@ def run_recipe(
     return folder
 
 
-def reproduce_recipe(name: str, seeds: int, out: Path, sets: list[str], device: str, keep_going: bool) -> None:
-    """Run a recipe on seeds 0 … seeds − 1, going on with what is there, and print the table."""
-    folders, started = [], STARTED
+def reproduce_recipe(
+    name: str,
+    seeds: int,
+    out: Path,
+    sets: list[str],
+    device: str,
+    keep_going: bool,
+    compared: tuple[Variant, ...] = (),
+) -> None:
+    """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table."""
+    label, folders, started = recipe.load(name, sets).recipe.name, [], STARTED
     for seed in range(seeds):
-        folder = out / f"{recipe.load(name, sets).recipe.name}-seed{seed}"
-        folders.append(run_recipe(name, folder, seed, sets, device, True, False, keep_going, started))
-        started = time.monotonic()
+        base = out / folder_name(label, Variant(FULL), seed)
+        for variant in (Variant(FULL), *compared):
+            folder = out / folder_name(label, variant, seed)
+            changes = [f"{key}={json.dumps(value)}" for key, value in variant.settings.items()]
+            if compared:  # a study is about ranking statistics alone
+                changes.append('run.systems=["rankstats"]')
+            folders.append(
+                run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, base)
+            )
+            started = time.monotonic()
     print_table(folders, as_json=False)
 
 

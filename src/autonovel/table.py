@@ -86,13 +86,14 @@ def _name(results: Results) -> str:
 
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     values = tuple(100 * r["systems"][system]["acc"] for r in runs)
-    published = paper.ACCURACY.get((paper.dataset_of(recipe), system))
+    name, _, changes = recipe.partition(" ")
+    published = paper.accuracy(name, changes, system)
     return _row(recipe, LABELS[system], str(published or "–"), spread(values), values, runs)
 
 
 def _joint_row(recipe: str, runs: list[Results]) -> Row:
     parts = [[100 * r["incremental"]["protocols"][MATCHED_EACH][key] for r in runs] for key in ("old", "new", "all")]
-    published = paper.OLD_NEW_ALL.get(paper.dataset_of(recipe))
+    published = paper.OLD_NEW_ALL.get(paper.dataset_of(recipe)) if " " not in recipe else None
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({r["incremental"]["split"] for r in runs}))
     label = f"joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"

@@ -1,0 +1,66 @@
+"""Variants of a recipe that a study compares: the paper's ablations, and its sweep over k."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autonovel.run_folder import check_format, replace_file
+
+FULL = "full"
+SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
+UNIMPORTANT = ("data.path",)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A recipe with a few settings changed."""
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+# "Without consistency" is run with both kinds of pair loss: the diagonal of the two-view loss compares two
+# views of one image and so is itself a consistency term.
+ABLATIONS = (
+    Variant("without-consistency", {"joint.consistency": False}),
+    Variant("without-consistency-one-view", {"joint.consistency": False, "joint.bce_views": "one"}),
+    Variant("without-ce", {"joint.ce": False}),
+    Variant("without-bce", {"joint.bce": False}),
+    Variant("without-self-supervision", {"pretrain.kind": "supervised"}),
+)
+
+
+def sweep_k(values: Iterable[int]) -> tuple[Variant, ...]:
+    """Return a variant for each size k of the compared sets."""
+    return tuple(Variant(f"k{k}", {"joint.k": k}) for k in values)
+
+
+def folder_name(recipe: str, variant: Variant, seed: int) -> str:
+    """Return the name of the run folder of a variant."""
+    middle = "" if variant.name == FULL else f"-{variant.name}"
+    return f"{recipe}{middle}-seed{seed}"
+
+
+def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Tell whether two runs (their ``run.json``) have stages 1 and 2 in common."""
+    keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(SHARED_SECTIONS)}
+    same = all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in UNIMPORTANT)
+    return same and all(one[key] == other[key] for key in ("seed", "digest", "device"))
+
+
+def adopt_stages(folder: Path, base: Path) -> list[str]:
+    """Copy the finished stages 1 and 2 of the run at ``base`` into the one at ``folder``, if they may share them.
+
+    Returns the names of the stages taken over.
+    """
+    if folder == base or not (base / "run.json").exists() or not may_share(check_format(folder), check_format(base)):
+        return []
+    taken = []
+    for stage in sorted((base / "stages").glob("[12]-*")):
+        target = folder / "stages" / stage.name
+        if (stage / "stage.json").exists() and not (target / "stage.json").exists():
+            for name in ("model.safetensors", "stage.json"):  # the mark of a finished stage goes last
+                replace_file(target / name, (stage / name).read_bytes())
+            taken.append(stage.name)
+    return taken
