@@ -1,0 +1,60 @@
+"""What a joint step costs as batches and classes grow: `python benchmarks/scaling.py`, on whatever device is there.
+
+The pair labels of n images with d features are one n×n product of multi-hot rows; beside them stand the same labels by
+enumerating all pairs, as the published loop does.  The last table times the losses of a joint step (everything but the
+network) against the number of new classes.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import published_loop
+import torch
+
+from autonovel import device as devices
+from autonovel import objectives
+
+FEATURES, K = 512, 5
+
+
+def milliseconds(work: Callable[[], object], device: torch.device, repeats: int = 10) -> float:
+    """Return the median time of ``work``."""
+    times = []
+    for _ in range(repeats + 2):
+        start = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(1000 * (time.perf_counter() - start))
+    return sorted(times[2:])[repeats // 2]
+
+
+def losses(z: torch.Tensor, logits: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Return the terms of a joint step that depend on the number of new classes."""
+    p, p_hat = logits.softmax(1), logits.flip(0).softmax(1)
+    same = objectives.pair_labels(z, K)
+    bce = objectives.pairwise_bce(p, p_hat, same, objectives.pairs_in_groups(w))
+    return bce + objectives.consistency(p, p_hat)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto")
+    device = devices.pick(parser.parse_args().device)
+    print(f"{FEATURES} features, k = {K}, {devices.describe(device)}, torch {torch.__version__}\n")
+    print("| unlabelled images n | pair labels, ms | by enumeration, ms | ratio |\n|---|---|---|---|")
+    for n in (64, 128, 256, 512, 1024):
+        z = torch.rand(n, FEATURES, device=device)
+        ours = milliseconds(lambda z=z: objectives.pair_labels(z, K), device)
+        enumerated = milliseconds(lambda z=z: published_loop.pair_labels(z, K), device)
+        print(f"| {n} | {ours:.2f} | {enumerated:.2f} | {enumerated / ours:.1f} × |", flush=True)
+    print("\n| new classes | losses of a joint step with 256 unlabelled images, ms |\n|---|---|")
+    z, w = torch.rand(256, FEATURES, device=device), torch.ones(256, device=device)
+    for classes in (5, 20, 100, 1000):
+        logits = torch.randn(256, classes, device=device)
+        print(f"| {classes} | {milliseconds(lambda logits=logits: losses(z, logits, w), device):.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Images per second of a training step, in the shape of the published loop and ours, both in one run.
+
+`python benchmarks/speed.py` uses whatever device is there; content does not change the time, so images are random.
+Per stage: the published shape (per-image transforms in two loader workers, eager float32, one pass per view, pairs
+enumerated) beside ours (images resident on the device, batched transforms, recorded steps and bf16 on a GPU).
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import published_loop
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from autonovel import device as devices
+from autonovel import draws, networks, settings
+from autonovel.data import ImageSet, Resident, channel_statistics
+from autonovel.methods.rankstats import Joint
+from autonovel.methods.rotnet import Rotation
+from autonovel.methods.supervised import Supervised
+from autonovel.training import optimisers
+from autonovel.training.steps import Step
+
+BATCH, KNOWN, NEW = 128, 5, 5
+FROZEN = settings.FROZEN
+
+
+def random_images(n: int) -> tuple[Any, Any, ImageSet]:
+    """Return n random images as the published loop and as ours takes them, half of them of known classes."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+    y = np.arange(n) % (KNOWN + NEW)
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
+    labels = torch.from_numpy(np.where(y < KNOWN, y, -1))
+    return images, y, ImageSet(pixels, labels, tuple(map(str, range(n))), tuple(map(str, range(KNOWN))))
+
+
+def timed(step: Callable[[], int], device: torch.device, steps: int, warm_up: int) -> float:
+    """Return images per second over ``steps`` calls, each of which returns the images it trained on."""
+    for _ in range(warm_up):
+        step()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    start, images = time.perf_counter(), 0
+    for _ in range(steps):
+        images += step()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return images / (time.perf_counter() - start)
+
+
+def published(stage: str, device: torch.device) -> Callable[[], int]:
+    """Return one step of the published loop's shape."""
+    images, y, _ = random_images(10 * BATCH)
+    trunk = networks.NETWORKS["resnet18"](3).to(device)
+    trunk.freeze(() if stage == "rotation" else FROZEN)
+    heads = tuple(nn.Linear(512, n).to(device) for n in ((4, 1) if stage == "rotation" else (KNOWN, NEW)))
+    parameters = [p for p in [*trunk.parameters(), *heads[0].parameters(), *heads[1].parameters()] if p.requires_grad]
+    optimiser = torch.optim.SGD(parameters, 0.01, momentum=0.9, weight_decay=1e-4)
+    chosen = y < KNOWN if stage == "supervised" else np.ones(len(y), bool)
+    loader = published_loop.loader(images[chosen], y[chosen], BATCH, 2 if stage == "joint" else 1, stage == "rotation")
+
+    def batches() -> Iterator[Any]:
+        while True:
+            yield from loader
+
+    endless = batches()
+
+    def step() -> int:
+        views, labels = next(endless)
+        views, labels = views.to(device), labels.to(device)
+        optimiser.zero_grad()
+        if stage == "rotation":
+            turns = torch.arange(4, device=device).repeat(len(views))
+            loss = F.cross_entropy(heads[0](trunk(views.flatten(0, 1))), turns)
+        elif stage == "supervised":
+            loss = F.cross_entropy(heads[0](trunk(views[:, 0])), labels)
+        else:
+            loss = published_loop.joint_loss(trunk, heads, views, labels, KNOWN)
+        loss.backward()
+        optimiser.step()
+        return len(views)
+
+    return step
+
+
+def ours(stage: str, device: torch.device) -> Callable[[], int]:
+    """Return one step of ours."""
+    _, _, images = random_images(10 * BATCH)
+    views = settings.Augment(crop=4, flip=True)
+    made = {
+        "rotation": lambda: Rotation(settings.Pretrain(augment=views), 0),
+        "supervised": lambda: Supervised(settings.Supervised(augment=views), KNOWN, 0),
+        "joint": lambda: Joint(settings.Joint(augment=views), KNOWN, NEW, 0),
+    }[stage]()
+    model = networks.build("resnet18", 3, *channel_statistics(images.images), seed=0)
+    model.precision = devices.precision("auto", device)
+    made.prepare(model)
+    model.to(device, memory_format=torch.channels_last).train()
+    sampler = made.sampler(images)
+    kind: type[Step] = Step
+    if device.type == "cuda":
+        from autonovel.training.cuda_graph import GraphStep
+
+        kind = GraphStep
+    optimiser = optimisers.make(made.settings, model.parameters())
+    take = kind(model, made, Resident(images, device), optimiser, sampler.steps_per_epoch)
+    rows = sampler.epoch(0).to(device)
+    u = draws.uniform(1, torch.arange(len(rows), device=device), rows, made.n_draws)
+    count = 0
+
+    def step() -> int:
+        nonlocal count
+        row = count % len(rows)
+        count += 1
+        take(rows[row], u[row], count, 0.01)
+        return len(rows[row])
+
+    return step
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--steps", type=int, default=0, help="timed steps (default: 50 on a GPU, 3 on a CPU)")
+    arguments = parser.parse_args()
+    device = devices.pick(arguments.device)
+    steps = arguments.steps or (50 if device.type == "cuda" else 3)
+    warm_up = 10 if device.type == "cuda" else 1
+    torch.backends.cudnn.benchmark = True
+    print(f"ResNet-18, batches of {BATCH} images of 32×32, {steps} steps on {devices.describe(device)}, "
+          f"torch {torch.__version__}, {torch.get_num_threads()} threads\n")  # fmt: skip
+    print("| stage | published shape, images/s | ours, images/s | ratio |\n|---|---|---|---|")
+    for stage in ("rotation", "supervised", "joint"):
+        slow = timed(published(stage, device), device, steps, warm_up)
+        fast = timed(ours(stage, device), device, steps, warm_up)
+        print(f"| {stage} | {slow:,.0f} | {fast:,.0f} | {fast / slow:.1f} × |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
