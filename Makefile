@@ -2,11 +2,13 @@
 # make test       set up .venv, lint, type-check and test
 # make test-full  the long tests too
 # make test-gpu   the tests of CUDA-only code, on a machine that has it
+# PIP_ARGS goes to pip, e.g. to take PyTorch's CPU build (see the README).
 PYTHON ?= python3
 ARGS ?=
+PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP_ARGS)
 
 .PHONY: demo test test-full test-gpu lint clean
 

@@ -136,6 +136,14 @@ def test_a_collapse_beside_ends_the_whole_run(tmp_path: Path) -> None:
     assert "no longer a finite number" in done.stderr
 
 
+def test_a_classifier_that_knows_no_new_class_is_told_of(tmp_path: Path) -> None:
+    changes = ["joint.epochs=1", "supervised.epochs=6", "run.systems=rankstats-incremental"]
+    sets = [word for change in changes for word in ("--set", change)]
+    done = autonovel("run", TINY, "--out", tmp_path / "run", "--device", "cpu", *sets)
+    assert done.returncode == 0, done.stderr
+    assert "Beware: the joint classifier puts only" in done.stdout
+
+
 def test_ctrl_c_leaves_a_resumable_run(tmp_path: Path) -> None:
     import signal
 
@@ -179,3 +187,22 @@ def test_show_is_one_line_a_setting_where_there_is_no_terminal() -> None:
     assert "joint.k = 5  # default: paper, section 2.2; size of the compared top-ranked sets" in lines
     assert any(line.startswith("incremental.epochs = 400  # published code") for line in lines)
     assert not any(line.startswith("incremental.k ") for line in lines)
+
+
+def test_the_live_display_keeps_name_share_and_time_left_in_a_narrow_window() -> None:
+    import io
+
+    from rich.console import Console
+
+    from autonovel.terminal import TerminalDisplay
+
+    terms = {"ce": 0.016, "bce": 0.313, "consistency": 0.036, "pseudo": 0.008}
+    for width, shows_terms in ((80, False), (140, True)):
+        screen = io.StringIO()
+        display = TerminalDisplay(Console(file=screen, force_terminal=True, width=width, color_system=None))
+        display.begin("3-joint rankstats-incremental", 200, 0)
+        display.update("3-joint rankstats-incremental", 50, terms, 2000.0)
+        display.close()
+        last = [line for line in screen.getvalue().splitlines() if "3-joint rankstats-incremental" in line][-1]
+        assert "25 %" in last and "s left" in last and len(last) <= width + 20  # and a few control characters
+        assert ("consistency 0.036" in last) == shows_terms

@@ -150,7 +150,7 @@ def test_floats_outside_the_unit_interval_are_refused(low: float, high: float) -
     with pytest.raises(InputError) as error:
         image_tensor(x)
     assert f"from {low:g} to {high:g}" in message(error)
-    assert "[0, 1]" in message(error) and "Divide by 255, or pass uint8" in message(error)
+    assert "[0, 1]" in message(error) and "Divide by the largest possible value, or pass uint8" in message(error)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 256), (-1, 5), (0, 65535)])
@@ -468,7 +468,7 @@ def test_a_sound_problem_passes(values: dict[str, Any], make_images: Maker, sett
     [
         ({"labelled": 0, "unlabelled": 0}, 2, {}, InputError, ["no images", "at least two known classes"]),
         ({"labelled": 0}, 2, {}, InputError, ["0 known classes", "at least two are needed", "Label images"]),
-        ({"n_known": 1}, 2, {}, InputError, ["1 known class ", "at least two are needed", "one more class"]),
+        ({"n_known": 1}, 2, {}, InputError, ["1 known class ", "at least two are needed", "at least two classes"]),
         ({"unlabelled": 0}, 2, {}, InputError, ["no image is unlabelled", "nothing to discover", "label -1"]),
         ({}, 1, {}, InputError, ["new classes is 1", "at least 2"]),
         ({}, 0, {}, InputError, ["new classes is 0", "at least 2"]),

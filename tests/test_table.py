@@ -51,6 +51,18 @@ def test_departures_stand_under_the_table() -> None:
     assert "`cifar10-fast` departs from the paper: shorter." in table.markdown([result(0, 0.9)])
 
 
+def test_one_seed_measured_twice_is_not_two_samples() -> None:
+    with pytest.raises(UsageError, match="seed 0 of cifar10-fast is there more than once"):
+        table.rows([result(0, 0.9), result(0, 0.9)])
+
+
+def test_json_holds_every_number() -> None:
+    joint = {"split": "s", "protocols": {MATCHED_EACH: {"old": 0.9, "new": 0.8, "all": 0.85}}}
+    plain, grown = table.as_json([result(0, 0.9, recipe="mine", incremental=joint)])
+    assert plain["values"] == {"acc": [90.0], "nmi": [50.0], "ari": [50.0]} and plain["paper"] is None
+    assert grown["values"] == {"old": [90.0], "new": [80.0], "all": [85.0]}
+
+
 def test_what_is_not_a_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no results"):
         table.collect([tmp_path])

@@ -41,6 +41,11 @@ def run_recipe(
     settings = loaded.recipe
     folder = out or Path("runs") / f"{settings.name}-seed{seed}"
     console = Console()
+    if not (resume or overwrite) and (folder / "run.json").exists():
+        raise UsageError(
+            f"{folder} holds a run already. Finish it, or see its table again, with --resume; replace it with "
+            "--overwrite; or choose another folder with --out."
+        )
     _announce(console, loaded, folder)
 
     from autonovel import device as devices
@@ -106,13 +111,13 @@ def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:
     """Say what will happen, how long it takes, where it writes and where it departs from the paper."""
     settings, changed = loaded.recipe, loaded.changed
     length = f" Takes {settings.minutes}." if settings.minutes else ""
-    systems = ", ".join(LABELS[name] for name in settings.run.systems)
+    systems = "; ".join(LABELS[name] for name in settings.run.systems)
     told = f"Departs from the paper: {'; '.join(settings.departures) or 'the recipe does not say where'}."
     if changed:
         told += f" Changed from the recipe: {', '.join(f'{key} = {value}' for key, value in changed.items())}."
     about = f"{settings.name}: {settings.about or 'a recipe without description'}."
     text = f"{about}{length} Writes {folder}.\nSystems: {systems}.\n{told}"
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
+    console.print(text, highlight=False, soft_wrap=not console.is_terminal, markup=False)
 
 
 def print_results(console: Console, results: dict[str, Any]) -> None:
@@ -127,10 +132,17 @@ def print_results(console: Console, results: dict[str, Any]) -> None:
     console.print(table)
     shared = " + ".join(f"{stage} {results['seconds'][stage]:.1f}" for stage in ("rotation", "supervised")
                         if stage in results["seconds"])  # fmt: skip
-    console.print(f"Shared stages (s): {shared or 'none'}; total {results['seconds']['total']:.1f} s.", highlight=False)
+    console.print(
+        f"Shared stages (s): {shared or 'none'}; total {results['seconds']['total']:.1f} s, "
+        "in which systems trained side by side overlap.",
+        highlight=False,
+        soft_wrap=not console.is_terminal,
+    )
     joint = results["incremental"]
     if joint:
-        old = Table("protocol", "old %", "new %", "all %", title=f"Joint classifier on {joint['split']}")
+        old = Table(
+            "protocol", "old %", "new %", "all %", title=f"One classifier for old and new classes, on {joint['split']}"
+        )
         for name, values in joint["protocols"].items():
             old.add_row(name, *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
         console.print(old)

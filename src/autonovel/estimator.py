@@ -47,8 +47,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         verbose: show progress.
 
     Attributes:
-        labels_: class of every image of ``fit``, in input order: labelled images keep theirs (numbered in
-            the order of ``classes_``), the others get one of the new classes, which are ordered by size.
+        labels_: class of every image of ``fit``, in input order, as its position in ``classes_``: labelled
+            images keep their class, the others get one of the new classes, which are ordered by size.
         probabilities_: n×(known + new) probabilities behind ``labels_``.
         embedding_: n×d features.
         classes_: names of all classes by number.
@@ -108,11 +108,15 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         chosen = devices.pick(self.device)
         folder = Path(self.out) if self.out is not None else self._temporary_folder()
         going_on = self.resume and folder.exists()
+        if not (self.resume or self.overwrite) and (folder / "run.json").exists():
+            raise UsageError(f"{folder} holds a run already. Set resume=True, overwrite=True, or another out.")
         locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, self.overwrite)
         with locked, _display(self.verbose) as display:
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
             job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
+            if self.out is not None:
+                display.say(f"Wrote {folder}.")
         self._folder = folder
         self._take_model(outcome.model, settings, outcome.discovery.names, train.n_known)
         self._take_answers(train, outcome.embedding)
@@ -168,7 +172,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return embed(self._model, pixels)
 
     def predict(self, images: Any) -> NDArray[np.int64]:
-        """Return the class number of each image, among known and new classes alike."""
+        """Return the class of each image, among known and new ones alike, as its position in ``classes_``."""
         return np.asarray(self.predict_proba(images).argmax(axis=1), dtype=np.int64)
 
     def predict_proba(self, images: Any) -> Floats:

@@ -4,5 +4,5 @@ LABELS = {
     "kmeans-pixels": "k-means on raw pixels",
     "kmeans": "k-means on stage-2 features",
     "rankstats": "ranking statistics",
-    "rankstats-incremental": "ranking statistics, incremental",
+    "rankstats-incremental": "ranking statistics with incremental learning",
 }

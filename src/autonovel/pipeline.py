@@ -37,6 +37,8 @@ from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
 
+FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
+
 
 @dataclass(frozen=True)
 class Job:
@@ -106,6 +108,9 @@ def run(job: Job) -> Outcome:
 
 
 def _run(job: Job, seen: Job) -> Outcome:
+    for stage in shared_stages(seen).values():
+        if (job.folder / "stages" / stage.name / "stage.json").exists():
+            job.display.say(f"{stage.name}: done before")
     _, seconds = extractor(seen)
     primary, *others = job.recipe.run.systems
     failures: list[AutonovelError] = []
@@ -252,6 +257,8 @@ def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str,
     result.save(job.folder)
     seconds |= {name: content["seconds"] for name, content in records.items()}
     results = record.results(job.folder, records, seconds)
+    _warn_of_a_blind_classifier(job, found.embedding)
+    job.display.say("Scored; drawing the map and the report.")
     drawing = time.monotonic()
     _draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
@@ -259,6 +266,18 @@ def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str,
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
     write_json(job.folder / "results.json", results)
     return Outcome(found.model, found.embedding, result, results)
+
+
+def _warn_of_a_blind_classifier(job: Job, embedding: Embedding) -> None:
+    """Say so if the joint classifier puts nearly no unlabelled image into a new class: it was trained too little."""
+    if embedding.p_known.shape[1] > job.train.n_known:
+        answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)
+        share = float((answers >= job.train.n_known).float().mean())
+        if share < FEW:
+            job.display.say(
+                f"Beware: the joint classifier puts only {100 * share:.1f} % of unlabelled images into new classes. "
+                "The new classes themselves stand in discovery.csv; to predict with it, train longer (joint.epochs)."
+            )
 
 
 def _draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:

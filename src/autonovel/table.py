@@ -12,7 +12,7 @@ from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.run_folder import read_json
 
-HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time", "hardware", "commit")
+HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 Results = dict[str, Any]
 
 
@@ -24,7 +24,7 @@ class Row:
     system: str
     paper: str
     ours: str
-    values: tuple[float, ...]
+    values: dict[str, list[float]]
     seeds: tuple[int, ...]
     seconds: tuple[float, ...]
     hardware: str
@@ -71,11 +71,22 @@ def rows(results: Sequence[Results]) -> list[Row]:
         for system in LABELS:
             scored = [r for r in runs if (r["systems"].get(system) or {}).get("acc") is not None]
             if scored:
+                _refuse_repeated_seeds(recipe, scored)
                 out.append(_accuracy_row(recipe, system, scored))
         joint = [r for r in runs if r.get("incremental")]
         if joint:
             out.append(_joint_row(recipe, joint))
     return out
+
+
+def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
+    """One seed measured twice is not two samples."""
+    seeds = [int(r["seed"]) for r in runs]
+    repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
+    if repeated:
+        raise UsageError(
+            f"seed {', '.join(map(str, repeated))} of {recipe} is there more than once; name only one run of each seed."
+        )
 
 
 def _name(results: Results) -> str:
@@ -85,22 +96,23 @@ def _name(results: Results) -> str:
 
 
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
-    values = tuple(100 * r["systems"][system]["acc"] for r in runs)
+    values = {key: [100 * r["systems"][system][key] for r in runs] for key in ("acc", "nmi", "ari")}
     name, _, changes = recipe.partition(" ")
     published = paper.accuracy(name, changes, system)
-    return _row(recipe, LABELS[system], str(published or "–"), spread(values), values, runs)
+    return _row(recipe, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
 
 
 def _joint_row(recipe: str, runs: list[Results]) -> Row:
-    parts = [[100 * r["incremental"]["protocols"][MATCHED_EACH][key] for r in runs] for key in ("old", "new", "all")]
+    scores = [r["incremental"]["protocols"][MATCHED_EACH] for r in runs]
+    parts = {key: [100 * score[key] for score in scores] for key in ("old", "new", "all")}
     published = paper.OLD_NEW_ALL.get(paper.dataset_of(recipe)) if " " not in recipe else None
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({r["incremental"]["split"] for r in runs}))
     label = f"joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"
-    return _row(recipe, label, told, " / ".join(map(spread, parts)), tuple(parts[2]), runs)
+    return _row(recipe, label, told, " / ".join(map(spread, parts.values())), parts, runs)
 
 
-def _row(recipe: str, label: str, told: str, ours: str, values: tuple[float, ...], runs: list[Results]) -> Row:
+def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[float]], runs: list[Results]) -> Row:
     return Row(
         recipe=recipe,
         system=label,
@@ -134,7 +146,15 @@ def markdown(results: Sequence[Results]) -> str:
 def as_json(results: Sequence[Results]) -> list[dict[str, Any]]:
     """Return the rows as plain data, numbers unrounded."""
     return [
-        {"recipe": r.recipe, "system": r.system, "paper": r.paper, "values": list(r.values), "seeds": list(r.seeds),
-         "seconds": list(r.seconds), "hardware": r.hardware, "commit": r.commit}
+        {
+            "recipe": r.recipe,
+            "system": r.system,
+            "paper": None if r.paper == "–" else r.paper,
+            "values": r.values,
+            "seeds": list(r.seeds),
+            "seconds": list(r.seconds),
+            "hardware": r.hardware,
+            "commit": r.commit,
+        }
         for r in rows(results)
-    ]  # fmt: skip
+    ]

@@ -4,9 +4,10 @@ import threading
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 SECONDS_BETWEEN_LINES = 10.0
+BAR = 16  # characters
 
 
 def _terms(terms: dict[str, float]) -> str:
@@ -27,7 +28,7 @@ class TerminalDisplay:
 
     def say(self, text: str) -> None:
         """Show a line of text."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=not self.console.is_terminal)
 
     def begin(self, stage: str, total: int, done: int) -> None:
         """Open a bar, or print a line."""
@@ -39,26 +40,34 @@ class TerminalDisplay:
         with self.lock:
             self._open_bars()
         assert self.bars is not None
-        self.tasks[stage] = self.bars.add_task(stage, total=total, completed=done, terms="", rate="")
+        self.tasks[stage] = self.bars.add_task(stage, total=total, completed=done, terms="", left="")
 
     def _open_bars(self) -> None:
         if self.bars is None:
             self.bars = Progress(
-                TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"),
-                TextColumn("[dim]{task.fields[terms]}[/]"), TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(compact=True), TextColumn("left"), console=self.console,
+                TextColumn("{task.description}"), BarColumn(bar_width=BAR), TextColumn("{task.percentage:>3.0f} %"),
+                TextColumn("{task.fields[left]}"), TextColumn("[dim]{task.fields[terms]}[/]"), console=self.console,
             )  # fmt: skip
             self.bars.start()
+
+    def _fitting(self, terms: dict[str, float], rate: str) -> str:
+        """Return as much of rate and terms as the window has room for beside name, bar and time left."""
+        room = self.console.width - max(map(len, self.totals)) - BAR - len("100 %") - len("1,000 s left") - 5
+        for text in (f"{_terms(terms)}  {rate}", _terms(terms), rate):
+            if len(text) <= room:
+                return text
+        return ""
 
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
         """Move the bar, or print a line now and then."""
         rate = f"{images_per_second:,.0f} images/s"
+        left = f"{self._left(stage, done):,.0f} s left"
         if self.bars is not None:
-            self.bars.update(self.tasks[stage], completed=done, terms=_terms(terms), rate=rate)
+            self.bars.update(self.tasks[stage], completed=done, left=left, terms=self._fitting(terms, rate))
         elif time.monotonic() - self.printed[stage] >= SECONDS_BETWEEN_LINES:
             self.printed[stage] = time.monotonic()
             share = 100 * done / max(self.totals[stage], 1)
-            self.say(f"{stage}: {share:3.0f} %  {_terms(terms)}  {rate}  {self._left(stage, done):.0f} s left")
+            self.say(f"{stage}: {share:3.0f} %  {_terms(terms)}  {rate}  {left}")
 
     def _left(self, stage: str, done: int) -> float:
         start, already = self.begun[stage]
@@ -68,7 +77,7 @@ class TerminalDisplay:
     def end(self, stage: str) -> None:
         """Close the bar."""
         if self.bars is not None:
-            self.bars.update(self.tasks[stage], completed=self.totals[stage], rate="done")
+            self.bars.update(self.tasks[stage], completed=self.totals[stage], left="done", terms="")
         else:
             self.say(f"{stage}: done")
 

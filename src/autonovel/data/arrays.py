@@ -63,7 +63,8 @@ def _as_uint8(x: Tensor) -> Tensor:
         low, high = float(x.min()), float(x.max())
         if low < 0 or high > 1:
             raise InputError(
-                f"float images must lie in [0, 1]; these go from {low:g} to {high:g}. Divide by 255, or pass uint8."
+                f"float images must lie in [0, 1]; these go from {low:g} to {high:g}. "
+                "Divide by the largest possible value, or pass uint8."
             )
         return (x * 255).round().to(torch.uint8)
     wide = x.long()  # torch cannot compare its unsigned types

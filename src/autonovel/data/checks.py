@@ -31,7 +31,7 @@ def _check_classes(images: ImageSet, n_new: int) -> None:
     if found < 2:
         raise InputError(
             f"{found} known class{'' if found == 1 else 'es'} found among the labels; at least two are needed, "
-            "since the known classes teach what makes a class. Label images of one more class."
+            "since the known classes teach what makes a class. Label images of at least two classes."
         )
     unlabelled = int(images.unlabelled.sum())
     if unlabelled == 0:

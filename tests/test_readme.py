@@ -1,0 +1,49 @@
+"""What the README shows works as printed."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runs import autonovel, environment
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_python_example_runs_as_printed(tmp_path: Path) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    program += "\nassert list(found.classes_) == [*'01234', *(f'new-{n}' for n in range(1, 6))]"
+    program += "\nassert len(found.labels_) == len(images) and (found.labels_[y >= 0] == y[y >= 0]).all()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "mine" / "discovery.csv").exists()
+
+
+def test_every_command_and_option_it_names_exists() -> None:
+    lines = re.findall(r"`autonovel ([a-z]+[^`]*)`", README)
+    assert len(lines) >= 8
+    for line in lines:
+        words = line.split()
+        command = words[:2] if words[0] == "data" else words[:1]
+        shown = autonovel(*command, "--help")
+        assert shown.returncode == 0, line
+        for option in re.findall(r"--[a-z-]+", line):
+            assert option in shown.stdout, (line, option)
+
+
+def test_every_recipe_it_names_exists_and_every_recipe_is_named() -> None:
+    from autonovel import recipe
+
+    (named,) = re.findall(r"Recipes: ([^.]*)\.", README)
+    assert sorted(re.findall(r"`([\w-]+)`", named)) == recipe.names()
+
+
+def test_files_it_links_to_exist() -> None:
+    root = Path(__file__).resolve().parents[1]
+    targets = re.findall(r"\]\(([^)#]+)", README)
+    assert targets and all((root / target).exists() for target in targets)
