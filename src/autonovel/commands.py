@@ -213,7 +213,7 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     train, test, n_new = sources.load(settings, seed)
     chosen = devices.pick(facts["device"])
     job = pipeline.Job(settings, train, test, n_new, seed, chosen, path, display, keep_going)
-    with pipeline.torch_settings(settings, chosen):
+    with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
         pipeline.side_system(pipeline.as_seen(job), name)
 
 

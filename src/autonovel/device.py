@@ -1,8 +1,10 @@
 """Which device trains, and what it is, in words."""
 
+import contextlib
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,26 @@ def precision(setting: str, device: torch.device) -> str:
     if setting != "auto":
         return setting
     return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+
+
+@contextlib.contextmanager
+def torch_settings(arithmetic: str) -> Iterator[None]:
+    """Set what torch keeps for the whole process as a run needs it, and put it back afterwards.
+
+    Args:
+        arithmetic: of the trunk; ``float32`` means true float32, in convolutions too.
+    """
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), cudnn.benchmark, cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("highest")  # TF32 in the pair product can collapse a run
+        cudnn.benchmark = True  # shapes never change, so that searching for the best kernels pays
+        cudnn.allow_tf32 = arithmetic != "float32"
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(before[0])
+        cudnn.benchmark, cudnn.allow_tf32 = before[1:]
 
 
 def describe(device: torch.device) -> str:

@@ -21,7 +21,7 @@ from autonovel import discovery, networks, record
 from autonovel.companion import Companion
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
-from autonovel.device import precision
+from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError
 from autonovel.methods import METHODS, Problem
@@ -103,7 +103,7 @@ class Outcome:
 def run(job: Job) -> Outcome:
     """Do the whole job and return what came of it; work already in the folder is taken up."""
     check_problem(job.train, job.n_new, job.recipe)
-    with torch_settings(job.recipe, job.device):
+    with torch_settings(precision(job.recipe.network.precision, job.device)):
         return _run(job, as_seen(job))
 
 
@@ -131,22 +131,6 @@ def _run(job: Job, seen: Job) -> Outcome:
         raise failures[0]
     record.finish(job.folder, job.device)
     return outcome
-
-
-@contextlib.contextmanager
-def torch_settings(recipe: Recipe, device: torch.device) -> Iterator[None]:
-    """Set what torch keeps for the whole process as a run needs it, and put it back afterwards."""
-    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
-    before = torch.get_float32_matmul_precision(), cudnn.benchmark, cudnn.allow_tf32
-    try:
-        torch.set_float32_matmul_precision("highest")  # TF32 in the pair product can collapse a run
-        cudnn.benchmark = True  # shapes never change, so that searching for the best kernels pays
-        cudnn.allow_tf32 = precision(recipe.network.precision, device) != "float32"
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_float32_matmul_precision(before[0])
-        cudnn.benchmark, cudnn.allow_tf32 = before[1:]
 
 
 def as_seen(job: Job) -> Job:
