@@ -58,10 +58,7 @@ def _plain_errors() -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
-        typer.echo(
-            "interrupted; the same command with --resume goes on from the last checkpoint, of 20 s ago at most.",
-            err=True,
-        )
+        typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)
         raise typer.Exit(130) from None
 
 

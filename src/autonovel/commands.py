@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autonovel import recipe
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display
@@ -155,11 +155,9 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel.data import sources
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
-    from autonovel.run_folder import check_format, read_json
+    from autonovel.run_folder import read_json
 
-    facts = check_format(path)
-    if "finished" not in facts:
-        raise RunFolderError(f"{path} is not finished. Go on with --resume first.")
+    facts = record.finished_facts(path)
     settings = recipe.restore(facts["recipe"] | ({"data.path": str(data)} if data else {}))
     if settings.data.source == "arrays":
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")

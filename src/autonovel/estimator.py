@@ -23,7 +23,7 @@ from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.networks import Model
-from autonovel.run_folder import RunFolder, check_format
+from autonovel.run_folder import RunFolder
 from autonovel.settings import Recipe
 from autonovel.training.display import Display, Silent
 
@@ -211,9 +211,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path) -> "Discoverer":
         """Return a Discoverer that predicts with the model of the finished run at ``folder``."""
         path = Path(folder)
-        facts = check_format(path)
-        if "finished" not in facts:
-            raise RunFolderError(f"{path} is not finished. Go on with it first (resume).")
+        facts = record.finished_facts(path)
         settings = recipe.restore(facts["recipe"])
         made = cls(n_new=facts["n_new"], recipe=settings.name, method=facts["primary"], seed=facts["seed"], out=path)
         made._folder = path

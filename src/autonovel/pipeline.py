@@ -121,7 +121,6 @@ def _run(job: Job, seen: Job) -> Outcome:
                 beside[name].wait() if name in beside else side_system(seen, name)
             except AutonovelError as error:
                 failures.append(error)  # told at the end: what the primary system found is delivered first
-    seconds[primary] = found.seconds
     records = {primary: record.system_record(found.embedding, found.seconds, seen.train, *_on_test(seen, found))}
     for name in others:
         path = job.folder / "systems" / name / "results.json"

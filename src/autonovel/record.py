@@ -14,7 +14,7 @@ from autonovel import device as devices
 from autonovel import evaluation, recipe
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
-from autonovel.errors import UsageError
+from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, check_format, write_json
 from autonovel.settings import Recipe
 
@@ -98,6 +98,13 @@ def finish(folder: Path, device: torch.device) -> None:
 def finished(folder: Path) -> bool:
     """Tell whether the run in ``folder`` has come to its end."""
     return "finished" in check_format(folder) and (folder / "results.json").exists()
+
+
+def finished_facts(folder: Path) -> dict[str, Any]:
+    """Return ``run.json`` of the run in ``folder``, which must have come to its end."""
+    if not finished(folder):
+        raise RunFolderError(f"{folder} is not finished. Go on with it first (--resume, or resume=True in Python).")
+    return check_format(folder)
 
 
 def cluster_scores(images: ImageSet, clusters: Tensor) -> dict[str, float] | None:

@@ -16,12 +16,8 @@ def _sample(data: Data) -> Splits:
     return sample.load(), None
 
 
-def _cifar10(data: Data) -> Splits:
-    return cifar.load(Path(data.path), "cifar10", "train"), cifar.load(Path(data.path), "cifar10", "test")
-
-
-def _cifar100(data: Data) -> Splits:
-    return cifar.load(Path(data.path), "cifar100", "train"), cifar.load(Path(data.path), "cifar100", "test")
+def _cifar(data: Data) -> Splits:
+    return cifar.load(Path(data.path), data.source, "train"), cifar.load(Path(data.path), data.source, "test")
 
 
 def _svhn(data: Data) -> Splits:
@@ -30,8 +26,8 @@ def _svhn(data: Data) -> Splits:
 
 SOURCES: dict[str, Callable[[Data], Splits]] = {
     "sample": _sample,
-    "cifar10": _cifar10,
-    "cifar100": _cifar100,
+    "cifar10": _cifar,
+    "cifar100": _cifar,
     "svhn": _svhn,
 }
 
