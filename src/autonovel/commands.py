@@ -30,10 +30,12 @@ def run_recipe(
     keep_going: bool,
     started: float = STARTED,
     base: Path | None = None,
+    stages: tuple[int, ...] = (1, 2, 3),
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
-    Stages 1 and 2 are taken over from the run at ``base`` where the two may share them.  Returns the run folder.
+    Stages 1 and 2 are taken over from the run at ``base`` where the two may share them; of the stages, those named
+    in ``stages`` are trained.  Returns the run folder.
     """
     if resume and overwrite:
         raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
@@ -72,10 +74,14 @@ def run_recipe(
         for stage in adopt_stages(folder, base) if base else []:
             console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
         try:
-            job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started)
+            job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages)
             outcome = pipeline.run(job)
         finally:
             display.close()
+    if outcome is None:
+        done = f"Stage {max(stages)} is done in {folder}; the same command with --resume and later --stages goes on."
+        console.print(done, highlight=False, soft_wrap=True)
+        return folder
     print_results(console, outcome.results)
     look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
     console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True)
@@ -90,6 +96,7 @@ def reproduce_recipe(
     device: str,
     keep_going: bool,
     compared: tuple[Variant, ...] = (),
+    stages: tuple[int, ...] = (1, 2, 3),
 ) -> None:
     """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table."""
     label, folders, started = recipe.load(name, sets).recipe.name, [], STARTED
@@ -100,11 +107,12 @@ def reproduce_recipe(
             changes = [f"{key}={json.dumps(value)}" for key, value in variant.settings.items()]
             if compared:  # a study is about ranking statistics alone
                 changes.append('run.systems=["rankstats"]')
-            folders.append(
-                run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, base)
-            )
+            run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, base, stages)
+            folders.append(folder)
             started = time.monotonic()
-    print_table(folders, as_json=False)
+    finished = [folder for folder in folders if (folder / "results.json").exists()]
+    if finished:
+        print_table(finished, as_json=False)
 
 
 def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:

@@ -23,7 +23,7 @@ from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
-from autonovel.errors import AutonovelError
+from autonovel.errors import AutonovelError, UsageError
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import centres, nearest
 from autonovel.methods.rotnet import Rotation
@@ -37,6 +37,7 @@ from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
 
+ALL_STAGES = (1, 2, 3)
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
 
 
@@ -55,6 +56,7 @@ class Job:
         display: for progress.
         keep_going: go on after a collapse.
         started: when the work began, on the monotonic clock; the total time counts from here.
+        stages: numbers of the stages that may be trained now; earlier ones must be there.
     """
 
     recipe: Recipe
@@ -67,6 +69,7 @@ class Job:
     display: Display
     keep_going: bool = False
     started: float = field(default_factory=time.monotonic)
+    stages: tuple[int, ...] = ALL_STAGES
 
     @property
     def problem(self) -> Problem:
@@ -100,18 +103,27 @@ class Outcome:
     results: dict[str, Any]
 
 
-def run(job: Job) -> Outcome:
-    """Do the whole job and return what came of it; work already in the folder is taken up."""
+def run(job: Job) -> Outcome | None:
+    """Do the job and return what came of it; work already in the folder is taken up.
+
+    None means that the last stage was not asked for, so nothing is delivered yet.
+    """
     check_problem(job.train, job.n_new, job.recipe)
     with torch_settings(precision(job.recipe.network.precision, job.device)):
         return _run(job, as_seen(job))
 
 
-def _run(job: Job, seen: Job) -> Outcome:
+def _run(job: Job, seen: Job) -> Outcome | None:
     for stage in shared_stages(seen).values():
         if (job.folder / "stages" / stage.name / "stage.json").exists():
             job.display.say(f"{stage.name}: done before")
+        elif stage.number not in job.stages and stage.number < max(job.stages):
+            raise UsageError(
+                f"stage {stage.name} is not finished in {job.folder}, and --stages leaves it out. Name it."
+            )
     _, seconds = extractor(seen)
+    if ALL_STAGES[-1] not in job.stages:
+        return None
     primary, *others = job.recipe.run.systems
     failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
@@ -145,7 +157,8 @@ def extractor(job: Job) -> tuple[Model, dict[str, float]]:
     seconds = {}
     context = job.context(job.folder)
     for name, stage in shared_stages(job).items():
-        seconds[name] = run_stage(model, stage, job.train, context)
+        if stage.number <= max(job.stages):
+            seconds[name] = run_stage(model, stage, job.train, context)
     return model.to(job.device), seconds
 
 

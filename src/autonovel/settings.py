@@ -70,8 +70,10 @@ class Data(Section):
     source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, or the caller's arrays",
                           choices=("arrays", "sample", "cifar10", "cifar100", "svhn"))  # fmt: skip
     path: str = setting("", "folder of the benchmark's files (--data)")
-    known: tuple[str, ...] = setting((), "names of the known classes; all others of the source are new")
+    known: tuple[str, ...] = setting((), "names of the known classes")
     first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
+    new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")
+    first_new: int = setting(0, "instead of naming them, take this many classes after the known ones as new", low=0)
     per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
     size: int = setting(0, "side to which images are resized (0: left as they are)", low=0)
     test_fraction: float = setting(0.0, "share of each class held out from training for the test scores",
@@ -79,8 +81,9 @@ class Data(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.known and self.first_known:
-            raise UsageError("known and first_known are both set; choose one of them (the other empty or 0).")
+        for one, other in (("known", "first_known"), ("new", "first_new")):
+            if getattr(self, one) and getattr(self, other):
+                raise UsageError(f"{one} and {other} are both set; choose one of them (the other empty or 0).")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from autonovel.data import cifar, sample, svhn
 from autonovel.data.imageset import ImageSet
-from autonovel.data.splits import LabelledImages, first_of_each_class, hold_out, known_and_new
+from autonovel.data.splits import LabelledImages, choose_classes, first_of_each_class, hold_out, known_and_new
 from autonovel.errors import UsageError
 from autonovel.settings import Data, Recipe
 
@@ -51,6 +51,5 @@ def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
         train, test = hold_out(train, data.test_fraction, seed)
     elif data.test_fraction:
         raise UsageError(f"{data.source} has test images of its own; leave data.test_fraction at 0.")
-    known = data.known or train.names[: data.first_known]
-    problem = known_and_new(train, known)
-    return problem, known_and_new(test, known) if test is not None else None, len(problem.new_names)
+    known, new = choose_classes(train.names, data)
+    return known_and_new(train, known, new), known_and_new(test, known, new) if test is not None else None, len(new)
