@@ -24,6 +24,7 @@ from autonovel.data.checks import check_problem
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError
+from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import centres, nearest
 from autonovel.methods.rotnet import Rotation
@@ -111,6 +112,7 @@ def _run(job: Job, seen: Job) -> Outcome:
     for stage in shared_stages(seen).values():
         if (job.folder / "stages" / stage.name / "stage.json").exists():
             job.display.say(f"{stage.name}: done before")
+    save_truth(job.folder, job.train)
     _, seconds = extractor(seen)
     primary, *others = job.recipe.run.systems
     failures: list[AutonovelError] = []
@@ -210,6 +212,8 @@ def side_system(job: Job, name: str) -> None:
             content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:
             found = system(job, name, folder)
+            if _trains(job, name):  # features of its own, which the figures compare
+                found.embedding.save(folder / "embedding.safetensors")
             content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
         write_json(folder / "results.json", content)
 
