@@ -45,6 +45,8 @@ def draw_figures(
 ) -> tuple[dict[str, Drawn], dict[str, str]]:
     """Return the figures by name, and the reasons of those left out; names tell recipes apart if there are several."""
     found = studies(collect(paths))
+    if pair:
+        old_and_new.check_pair(pair, found)
     wanted: dict[str, Callable[[], Drawn]] = {}
     for study in found:
         suffix = f"-{_file_name(study.label)}" if len(found) > 1 else ""

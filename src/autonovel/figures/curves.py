@@ -61,6 +61,7 @@ def draw(study: Study) -> Drawn:
             v.label: {
                 "seeds": v.seeds, "epochs": max(c.epochs[-1] for c in v.curves.values()),
                 "last": {name: curve.mean[-1] for name, curve in v.curves.items()},
+                "over_epochs": {name: statistics.mean(curve.mean) for name, curve in v.curves.items()},
                 "curves": {
                     name: {"epoch": curve.epochs, "mean": curve.mean, "std": curve.std if len(v.seeds) > 1 else None}
                     for name, curve in v.curves.items()
@@ -101,11 +102,13 @@ def over_seeds(journals: list[list[dict[str, Any]]], name: str) -> Curve | None:
 
 
 def _flips_in_words(variants: list[Variant]) -> str:
-    last = [(v.label, v.curves[FLIPPED].mean[-1], v.curves[OF_ALL].mean[-1]) for v in variants if FLIPPED in v.curves]
-    told = "; ".join(
-        f"{label}: {100 * share:.1f} % ({100 * of_all:.2f} % of all pairs)" for label, share, of_all in last
-    )
-    return f" In the last epoch: {told}." if told else " These runs did not count flips (joint.watch = 0)."
+    told = [
+        f"{v.label}: {100 * statistics.mean(v.curves[FLIPPED].mean):.1f} % over all epochs, "
+        f"{100 * v.curves[FLIPPED].mean[-1]:.1f} % in the last ({100 * v.curves[OF_ALL].mean[-1]:.2f} % of all pairs)"
+        for v in variants
+        if FLIPPED in v.curves
+    ]
+    return f" {'; '.join(told)}." if told else " These runs did not count flips (joint.watch = 0)."
 
 
 def _picture(variants: list[Variant]) -> Any:
@@ -116,7 +119,7 @@ def _picture(variants: list[Variant]) -> Any:
         figure, axes = style.panels(3, 3.3, 3.3)
         quantities = (TERMS, RIGHT, {FLIPPED: ""})
         titles = ("Loss terms", "Are the pair labels right?", "Do the pair labels keep still?")
-        units = ("loss", "share of pairs (%)", "of positive pair labels, flipped (%)")
+        units = ("loss", "share of pairs (%)", "positive pair labels flipped (%)")
         for panel, names, title, unit in zip(axes, quantities, titles, units, strict=True):
             _panel(panel, variants, names, 1.0 if names is TERMS else 100.0)
             panel.set_title(title)

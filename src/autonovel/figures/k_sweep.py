@@ -86,7 +86,7 @@ def _picture(lines: dict[str, Line]) -> Any:
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("k: strongest features that must agree (log scale)")
         axes.set_ylabel("ACC on unlabelled images (%)")
-        axes.set_title("Accuracy against k")
+        axes.set_title("Accuracy against k" + (f" ({next(iter(lines))})" if len(lines) == 1 else ""))
         style.plain(axes)
         if PAPER_K in values:
             axes.axvline(PAPER_K, color=style.SOFT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
@@ -94,5 +94,6 @@ def _picture(lines: dict[str, Line]) -> Any:
                 "the paper's choice", (PAPER_K, 0.03), xycoords=("data", "axes fraction"), xytext=(4, 0),
                 textcoords="offset points", color=style.SOFT, fontsize=8,
             )  # fmt: skip
-        figure.legend(loc="outside lower center", ncols=min(len(lines), 3))
+        if len(lines) > 1:
+            figure.legend(loc="outside lower center", ncols=min(len(lines), 3))
     return figure

@@ -1,5 +1,6 @@
 """The paper's figure of old and new classes together, without and with incremental learning."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def draw(study: Study, tick: Tick, pair: tuple[str, str] | None = None) -> Drawn
             incremental learning.
     """
     runs, truth = _source(study)
-    wanted = tuple(_number(name, truth) for name in pair) if pair else None
+    wanted = _numbers(pair, truth) if pair else None
     z = {system: _features(run, system) for system, run in runs.items()}
     counts = {system: _counts(z[system], truth, tick, TITLES[system]) for system in runs}
     one, other = wanted or most_overlapping(counts[PLAIN], truth.n_known)[0]
@@ -82,10 +83,18 @@ def _source(study: Study) -> tuple[dict[str, Run], Truth]:
     )
 
 
-def _number(name: str, truth: Truth) -> int:
-    if name not in truth.names:
-        raise UsageError(f"--pair names {name!r}; the classes are {', '.join(truth.names)}.")
-    return truth.names.index(name)
+def check_pair(pair: tuple[str, str], found: Sequence[Study]) -> None:
+    """Refuse, before any work, a pair of classes that none of the runs has."""
+    known = list(dict.fromkeys(truth.names for study in found for run in study.runs if (truth := run.truth())))
+    if known and not any(set(pair) <= set(names) for names in known):
+        listed = "; or ".join(", ".join(names) for names in known)
+        raise UsageError(f"--pair names {pair[0]!r} and {pair[1]!r}; the classes of these runs are {listed}.")
+
+
+def _numbers(pair: tuple[str, str], truth: Truth) -> tuple[int, int]:
+    if not set(pair) <= set(truth.names):
+        raise CannotDrawError(f"it has no classes {pair[0]} and {pair[1]}.")
+    return truth.names.index(pair[0]), truth.names.index(pair[1])
 
 
 def _features(run: Run, system: str) -> Tensor:
