@@ -223,24 +223,37 @@ def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
     assert "curves was left out: no run has a journal of joint training" in done.stdout
 
 
+def embedded_run(root: Path, z: torch.Tensor, truth: torch.Tensor, n_known: int, **changed: Any) -> Path:
+    """Write a run whose two systems have the features ``z``."""
+    folder = make_run(root, **changed)
+    about = {"names": json.dumps([f"class-{i}" for i in range(int(truth.max()) + 1)]), "n_known": str(n_known)}
+    save_file({"truth": truth.int()}, folder / "truth.safetensors", about)
+    heads = {"p_new": torch.zeros(len(z), 2), "p_known": torch.zeros(len(z), 2)}
+    for place in (folder, folder / "systems" / "rankstats-incremental"):
+        place.mkdir(parents=True, exist_ok=True)
+        save_file({"z": z, **heads}, place / "embedding.safetensors")
+    return folder
+
+
 def test_many_classes_leave_the_old_ones_grey(tmp_path: Path) -> None:
     """A hundred classes, as CIFAR-100 has: colours go to the new ones, and names to those and the pair."""
     rng = torch.Generator().manual_seed(0)
     truth = torch.arange(400) % 100
     centres = torch.randn(100, 8, generator=rng)
     centres[90] = centres[3]  # an old and a new class in one place
-    folder = make_run(tmp_path, name="many", run__map_points=200)
-    about = {"names": json.dumps([f"class-{i}" for i in range(100)]), "n_known": "80"}
-    save_file({"truth": truth.int()}, folder / "truth.safetensors", about)
-    z = centres[truth] + 0.1 * torch.randn(400, 8, generator=rng)
-    for place in (folder, folder / "systems" / "rankstats-incremental"):
-        place.mkdir(parents=True, exist_ok=True)
-        save_file(
-            {"z": z, "p_new": torch.zeros(400, 20), "p_known": torch.zeros(400, 80)}, place / "embedding.safetensors"
-        )
+    embedded_run(tmp_path, centres[truth] + 0.1 * torch.randn(400, 8, generator=rng), truth, 80, run__map_points=200)
     drawn, _ = draw_figures([tmp_path], ignore)
     figure = drawn["old-and-new"]
     assert figure.numbers["pair"] == ["class-3", "class-90"]
     words = {text.get_text() for text in figure.picture.axes[0].texts}
     assert {"class-3", "class-90"} <= words
     assert words <= {"class-3", *(f"class-{i}" for i in range(80, 100))}  # no other old class is named
+
+
+@pytest.mark.parametrize(
+    ("z", "reason"), [(torch.ones(40, 3), "do not tell the images apart"), (torch.rand(20, 3), "at least 30 images")]
+)
+def test_what_cannot_be_mapped_is_left_out(tmp_path: Path, z: torch.Tensor, reason: str) -> None:
+    embedded_run(tmp_path, z, torch.arange(len(z)) % 4, 2)
+    _, left_out = draw_figures([tmp_path], ignore)
+    assert reason in left_out["old-and-new"]

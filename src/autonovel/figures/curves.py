@@ -108,7 +108,7 @@ def _flips_in_words(variants: list[Variant]) -> str:
         for v in variants
         if FLIPPED in v.curves
     ]
-    return f" {'; '.join(told)}." if told else " These runs did not count flips (joint.watch = 0)."
+    return f" Flipped with the {'; '.join(told)}." if told else " These runs did not count flips (joint.watch = 0)."
 
 
 def _picture(variants: list[Variant]) -> Any:

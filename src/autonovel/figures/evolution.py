@@ -3,15 +3,17 @@
 from typing import Any
 
 import numpy as np
+import torch
 
 from autonovel.embedding import Embedding
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
+from autonovel.figures.maps import comparable
 from autonovel.figures.neighbours import NEAREST, neighbour_counts, purity
 from autonovel.figures.runs import GROWN, JOINT, PLAIN, Run, Study
 from autonovel.kept import KeptFeatures, Truth, kept_features
 from autonovel.labels import LABELS
-from autonovel.report.tsne import project, sample
+from autonovel.report.tsne import sample
 from autonovel.report.words import count
 
 NAME = "training-tsne"
@@ -23,12 +25,12 @@ def draw(study: Study, tick: Tick) -> Drawn:
     moments = _moments(run, system)
     classes = truth.truth[moments[0].rows]
     chosen = sample(len(classes), run.map_points)
-    counts = [neighbour_counts(m.z, classes, len(truth.names), _all(len(classes))) for m in moments]
-    maps: list[Any] = []
+    maps = comparable([moment.z for moment in moments], chosen, NAME, tick)
+    everyone, counts = torch.arange(len(classes)), []
     for number, moment in enumerate(moments):
-        tick(f"{NAME}: t-SNE", number, len(moments))
-        maps.append(project(moment.z.numpy()[chosen].astype(np.float64), maps[-1] if maps else None))
-    tick(f"{NAME}: t-SNE", len(moments), len(moments))
+        tick(f"{NAME}: neighbours", number, len(moments))
+        counts.append(neighbour_counts(moment.z, classes, len(truth.names), everyone))
+    tick(f"{NAME}: neighbours", len(moments), len(moments))
     pure = [purity(c) for c in counts]
     titles = [_title(moment.epoch, number == len(moments) - 1) for number, moment in enumerate(moments)]
     picture = _picture(maps, titles, pure, classes.numpy()[chosen], truth)
@@ -77,12 +79,6 @@ def _moments(run: Run, system: str) -> list[KeptFeatures]:
     return [*kept, KeptFeatures(Embedding.load(path).z[rows], rows, last)]
 
 
-def _all(n: int) -> Any:
-    import torch
-
-    return torch.arange(n)
-
-
 def _title(epoch: int, end: bool) -> str:
     if epoch == 0:
         return "start of joint training"
@@ -95,7 +91,7 @@ def _picture(maps: list[Any], titles: list[str], pure: list[float], of: Any, tru
     shown = np.unique(of)
     colours = dict(zip(shown.tolist(), style.colours(len(shown)), strict=True))
     with matplotlib.rc_context(style.SETTINGS):
-        figure, axes = style.panels(len(maps), 2.6, 3.15)
+        figure, axes = style.panels(len(maps), 2.6, 3.3 + 0.2 * (len(shown) // 10))
         size = 5.0 if len(of) > 1000 else 9.0
         order = np.random.default_rng(0).permutation(len(of))  # so that no class lies on top of the others
         for panel, flat, title, share in zip(axes, maps, titles, pure, strict=True):

@@ -28,7 +28,7 @@ def draw(studies: list[Study]) -> Drawn:
     caption = (
         "Accuracy on the unlabelled images against k, the number of strongest features that two images must have in "
         "common to be taken for the same class; mean over seeds, bars of one standard deviation where there are "
-        f"several, dots for single runs. {told}. {PAPER}"
+        f"several, small dots for the single runs. {told}. {PAPER}"
     )
     numbers = {
         label: [
@@ -75,7 +75,9 @@ def _picture(lines: dict[str, Line]) -> Any:
             colour, k = style.FEW[position % len(style.FEW)], list(line)
             for of, x in zip(line.values(), k, strict=True):
                 if len(of) > 1:
-                    axes.scatter([x] * len(of), list(of.values()), s=9, color=colour, alpha=0.4, linewidths=0, zorder=2)
+                    axes.scatter(
+                        [1.04 * x] * len(of), list(of.values()), s=11, color=colour, alpha=0.55, linewidths=0, zorder=2
+                    )
             axes.errorbar(
                 k, [statistics.mean(of.values()) for of in line.values()], [_std(of) or 0.0 for of in line.values()],
                 color=colour, marker=style.mark(position), linestyle=style.LINES[position % 3], markersize=5.5,

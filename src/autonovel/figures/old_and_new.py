@@ -11,10 +11,11 @@ from autonovel.embedding import Embedding
 from autonovel.errors import UsageError
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
+from autonovel.figures.maps import comparable
 from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_counts, overlap, purity
 from autonovel.figures.runs import GROWN, PLAIN, Run, Study
 from autonovel.kept import Truth
-from autonovel.report.tsne import project, sample
+from autonovel.report.tsne import sample
 from autonovel.report.words import count
 
 NAME = "old-and-new"
@@ -35,15 +36,11 @@ def draw(study: Study, tick: Tick, pair: tuple[str, str] | None = None) -> Drawn
     runs, truth = _source(study)
     wanted = _numbers(pair, truth) if pair else None
     z = {system: _features(run, system) for system, run in runs.items()}
+    chosen = sample(len(truth.truth), runs[PLAIN].map_points)
+    maps = comparable(list(z.values()), chosen, NAME, tick)
     counts = {system: _counts(z[system], truth, tick, TITLES[system]) for system in runs}
     one, other = wanted or most_overlapping(counts[PLAIN], truth.n_known)[0]
     overlaps = {system: overlap(counts[system], one, other) for system in runs}
-    chosen = sample(len(truth.truth), runs[PLAIN].map_points)
-    maps: list[Any] = []
-    for number, system in enumerate(runs):
-        tick(f"{NAME}: t-SNE", number, len(runs))
-        maps.append(project(z[system].numpy()[chosen].astype(np.float64), maps[-1] if maps else None))
-    tick(f"{NAME}: t-SNE", len(runs), len(runs))
     under = [_overlap_in_words(truth, one, other, overlaps[system]) for system in runs]
     picture = _picture(maps, list(runs), under, truth.truth.numpy()[chosen], truth, (one, other))
     seed = runs[PLAIN].seed
@@ -140,7 +137,7 @@ def _picture(
 
     colours = _class_colours(truth, pair)
     with matplotlib.rc_context(style.SETTINGS):
-        figure, axes = style.panels(2, 4.1, 4.5)
+        figure, axes = style.panels(2, 4.1, 4.85)
         order = np.random.default_rng(0).permutation(len(of))
         for panel, flat, system, words in zip(axes, maps, systems, under, strict=True):
             for number in [n for n in np.unique(of).tolist() if n not in pair] + list(pair):

@@ -9,15 +9,11 @@ from typing import Any
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.run_folder import Journal, check_format, read_json
-from autonovel.variants import ABLATIONS
+from autonovel.variants import ABLATIONS, WITHOUT_EFFECT
 
 JOINT = "3-joint"
 PLAIN, GROWN = "rankstats", "rankstats-incremental"
 VARIED = {"joint.k"} | {key for variant in ABLATIONS for key in variant.settings}
-# settings that change what is run or kept, not what comes out
-BESIDE_THE_POINT = (
-    "run.", "joint.watch", "joint.keep_embeddings_at", "incremental.watch", "incremental.keep_embeddings_at",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ def _read(folder: Path) -> Run:
     return Run(
         folder=folder,
         settings=facts["recipe"],
-        changed={k: v for k, v in facts["changed"].items() if not k.startswith(BESIDE_THE_POINT)},
+        changed={k: v for k, v in facts["changed"].items() if not k.startswith(WITHOUT_EFFECT)},
         seed=int(facts["seed"]),
         primary=str(facts["primary"]),
         results=read_json(results) if results.exists() else None,

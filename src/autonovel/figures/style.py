@@ -16,6 +16,7 @@ FEW = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#33333
 FEW_CLASSES = tuple(FEW[i] for i in (0, 1, 6, 4, 2, 5, 3))  # neighbours in this order differ in grey too
 # Paul Tol's "muted" palette, with black in place of its light grey
 MORE = ("#332288", "#DDCC77", "#117733", "#CC6677", "#88CCEE", "#882255", "#44AA99", "#999933", "#AA4499", "#000000")
+FEW_LABELS = 12  # names that fit into the middle of their points without hiding them
 MARKS = ("o", "^", "s", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.6)))
 SETTINGS: Any = {
@@ -44,6 +45,7 @@ def colours(n: int) -> list[str]:
     if n <= len(MORE):
         return list(MORE[:n])
     many = [to_hex(matplotlib.colormaps["tab20"](i)) for i in range(20)]
+    many[14:16] = "#222222", "#E8D100"  # its two greys would pass for classes that have no colour
     return [many[i % 20] for i in range(n)]
 
 
@@ -81,15 +83,30 @@ def plain(axes: "Axes") -> None:
 def label_groups(
     axes: "Axes", flat: NDArray[np.float64], of: NDArray[np.int64], names: Sequence[str], strong: Sequence[int] = ()
 ) -> None:
-    """Write the name of each class in the middle of its points; ``strong`` ones in bold, in front."""
+    """Write the name of each class in the middle of its points, or small beside them if there are many classes.
+
+    Args:
+        axes: the map.
+        flat: n×2 coordinates.
+        of: class of each point.
+        names: of all classes.
+        strong: classes in bold, in front; written beside their points, the second one stands below.
+    """
     from matplotlib.patheffects import withStroke
 
-    for number in np.unique(of):
+    beside = len(np.unique(of)) > FEW_LABELS
+    for number in np.unique(of).tolist():
         bold = number in strong
-        x, y = np.median(flat[of == number], axis=0)
-        axes.text(
-            x, y, names[number], ha="center", va="center", fontsize=10 if bold else 8, zorder=10 + bold,
-            fontweight="bold" if bold else "normal", path_effects=[withStroke(linewidth=2.8, foreground="white")],
+        own = flat[of == number]
+        x, y = np.median(own, axis=0)
+        below = bold and number == strong[-1]
+        if beside:
+            y = np.quantile(own[:, 1], 0.05 if below else 0.95)
+        axes.annotate(
+            names[number], (x, y), xytext=(0, (-3 if below else 3) if beside else 0), textcoords="offset points",
+            ha="center", va=("top" if below else "bottom") if beside else "center", zorder=10 + bold,
+            fontsize=(6 if beside else 8) + 2 * bold, fontweight="bold" if bold else "normal",
+            path_effects=[withStroke(linewidth=2.0 if beside else 2.8, foreground="white")],
         )  # fmt: skip
 
 
@@ -106,13 +123,13 @@ def scatter(
 
 
 def class_legend(figure: "Figure", entries: Sequence[tuple[str, str, str]]) -> None:
-    """Name the classes (name, colour, mark) in one row under all panels, in more rows if there are many."""
+    """Name the classes (name, colour, mark) under all panels, in as many columns as have room."""
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], linestyle="", marker=marker, color=colour, markersize=5, markeredgewidth=0, label=name)
         for name, colour, marker in entries
     ]
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=min(len(handles), 10), handletextpad=0.1, columnspacing=1.4
-    )
+    column = 0.45 + 0.075 * max(len(name) for name, _, _ in entries)  # inches, of a mark and a name at 9 points
+    columns = max(1, min(len(handles), int(0.95 * figure.get_figwidth() / column)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, handletextpad=0.1, columnspacing=1.4)
