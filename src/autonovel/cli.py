@@ -202,6 +202,21 @@ def table(
 
 
 @app.command()
+def figures(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold such.")],
+    to: Annotated[Path, typer.Option("--to", help="Folder for pictures, captions and numbers.")] = Path("figures"),
+    pair: Annotated[
+        str, typer.Option("--pair", metavar="A,B", help="Two classes whose overlap is told. Default: the largest.")
+    ] = "",
+) -> None:
+    """Draw the figures of the paper that RUNS allow, and say which they do not."""
+    with _plain_errors():
+        from autonovel.commands import draw_figures
+
+        draw_figures(runs, to, pair)
+
+
+@app.command()
 def doctor() -> None:
     """Show versions and devices, and test the objectives against naive loops."""
     with _plain_errors():

@@ -257,3 +257,32 @@ def print_table(paths: list[Path], as_json: bool) -> None:
 
     results = table.collect(paths)
     print(json.dumps(table.as_json(results), indent=2) if as_json else table.markdown(results))
+
+
+def draw_figures(paths: list[Path], to: Path, pair: str) -> None:
+    """Draw the figures that the runs at ``paths`` allow, with progress; say what was written and what was left out."""
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    from autonovel.figures import write_figures
+
+    classes = tuple(name.strip() for name in pair.split(",")) if pair else None
+    if classes is not None and (len(set(classes)) != 2 or len(classes) != 2 or not all(classes)):
+        raise UsageError(f"--pair is {pair!r}; name two classes with a comma between them, such as cat,dog.")
+    console = Console()
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def tick(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
+
+        written = write_figures(paths, to, tick, (classes[0], classes[1]) if classes else None)
+    for name, files in written.files.items():
+        console.print(f"{', '.join(str(to / file) for file in files)}\n  {written.captions[name]}", highlight=False,
+                      soft_wrap=True, markup=False)  # fmt: skip
+    for name, reason in written.left_out.items():
+        console.print(f"{name} was left out: {reason}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"The numbers behind them are in {to / 'figures.json'}.", highlight=False, soft_wrap=True)
+    if not written.files:
+        raise UsageError("none of the figures can be drawn from these runs; the reasons are above.")

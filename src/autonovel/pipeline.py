@@ -24,6 +24,7 @@ from autonovel.data.checks import check_problem
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError, UsageError
+from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import centres, nearest
 from autonovel.methods.rotnet import Rotation
@@ -121,6 +122,7 @@ def _run(job: Job, seen: Job) -> Outcome | None:
             raise UsageError(
                 f"stage {stage.name} is not finished in {job.folder}, and --stages leaves it out. Name it."
             )
+    save_truth(job.folder, job.train)
     _, seconds = extractor(seen)
     if ALL_STAGES[-1] not in job.stages:
         return None
@@ -223,6 +225,8 @@ def side_system(job: Job, name: str) -> None:
             content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:
             found = system(job, name, folder)
+            if _trains(job, name):  # features of its own, which the figures compare
+                found.embedding.save(folder / "embedding.safetensors")
             content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
         write_json(folder / "results.json", content)
 

@@ -198,6 +198,11 @@ class Joint(Stage):
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip
 
+    watch: int = setting(512, "unlabelled images on which flips of pair labels are counted each epoch (0: none)", low=0)
+    keep_embeddings_at: tuple[int, ...] = setting(
+        (), "epochs (0: the start) at which the features of the unlabelled images are kept for figures", low=0
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.ce or self.bce or self.consistency):

@@ -10,6 +10,10 @@ from autonovel.run_folder import check_format, replace_file
 FULL = "full"
 SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
 UNIMPORTANT = ("data.path",)
+# settings of what is run, shown and kept beside; results are the same under any of them
+WITHOUT_EFFECT = (
+    "run.", "joint.watch", "joint.keep_embeddings_at", "incremental.watch", "incremental.keep_embeddings_at",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
