@@ -17,7 +17,7 @@ from torch import Tensor
 
 from autonovel import draws
 from autonovel.clustering import search
-from autonovel.clustering.kmeans import Clusters, kmeans
+from autonovel.clustering.kmeans import Clusters, class_means, kmeans
 from autonovel.clustering.seeding import spread_starts
 from autonovel.clustering.validity import Silhouette
 from autonovel.errors import InputError
@@ -72,14 +72,19 @@ class Curve:
         accuracy: on the validation classes, by candidate; empty without probes.
         candidate: c*, the mean of the two tops rounded up.
         number: clusters at c* that are not too small on the unlabelled images.
-        evaluated: clusterings that were made.
+        seen: silhouette, and with probes accuracy, of every candidate that was looked at, if only roughly.
     """
 
     silhouette: dict[int, float]
     accuracy: dict[int, float]
     candidate: int
     number: int
-    evaluated: int
+    seen: dict[int, tuple[float, ...]]
+
+    @property
+    def tops(self) -> tuple[int, ...]:
+        """Return where each curve is highest."""
+        return tuple(search.top(curve) for curve in (self.silhouette, self.accuracy) if curve)
 
 
 @dataclass(frozen=True)
@@ -146,17 +151,16 @@ def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] =
     free = points.probe if points.pinned is None else points.probe.masked_fill(points.pinned >= 0, -2)
     silhouette = Silhouette(points.x[free >= -1], settings.sample, seed)
     validation = free >= 0
-    evaluated = 0
+    seen: dict[int, tuple[float, ...]] = {}
 
     def evaluate(c: int, restarts: int) -> tuple[float, ...]:
-        nonlocal evaluated
         labels = clusterings.at(c, restarts).labels
-        evaluated += 1
         tick()
-        index = silhouette(labels[free >= -1])
-        if not points.n_probes:
-            return (index,)
-        return index, accuracy(free[validation].cpu().numpy(), labels[validation].cpu().numpy())
+        values = [silhouette(labels[free >= -1])]
+        if points.n_probes:
+            values.append(accuracy(free[validation].cpu().numpy(), labels[validation].cpu().numpy()))
+        seen[c] = tuple(values)
+        return seen[c]
 
     asked = candidates(points, settings)
     if settings.search == "exhaustive":
@@ -166,7 +170,7 @@ def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] =
     found = search.curves(values)
     candidate = math.ceil(statistics.mean(search.top(curve) for curve in found))
     number = clusterings.sizeable(candidate)
-    return Curve(found[0], found[1] if len(found) > 1 else {}, candidate, number, evaluated)
+    return Curve(found[0], found[1] if len(found) > 1 else {}, candidate, number, dict(sorted(seen.items())))
 
 
 class _Clusterings:
@@ -177,10 +181,10 @@ class _Clusterings:
         self.pinned = points.pinned
         x, pinned = points.x, self.pinned
         most = candidates(points, settings)[-1] + points.n_probes - len(points.anchors)
-        fixed = [x[pinned == number].mean(dim=0) for number in range(len(points.anchors))] if pinned is not None else []
-        self.starts = spread_starts(
-            x, most, seed, settings.restarts, torch.stack(fixed) if fixed else None, None if pinned is None else pinned < 0
-        )
+        anchors, free = None, None
+        if pinned is not None:
+            anchors, free = class_means(x, pinned), pinned < 0
+        self.starts = spread_starts(x, most, seed, settings.restarts, anchors, free)
 
     def at(self, c: int, restarts: int) -> Clusters:
         """Return the best clustering for candidate ``c``."""

@@ -63,7 +63,7 @@ def kmeans(
     x = x.float()
     middle = x.mean(dim=0)
     x = x - middle  # small numbers: ‖c‖² − 2⟨c, x⟩ loses less to rounding
-    fixed = _class_means(x, pinned) if pinned is not None else x[:0]
+    fixed = class_means(x, pinned) if pinned is not None else x[:0]
     wanted = k - len(fixed)
     if starts is None:
         free = None if pinned is None else pinned < 0
@@ -92,7 +92,8 @@ def _check(x: Tensor, k: int, pinned: Tensor | None) -> None:
         )
 
 
-def _class_means(x: Tensor, pinned: Tensor) -> Tensor:
+def class_means(x: Tensor, pinned: Tensor) -> Tensor:
+    """Return the mean of the points of each class 0 … m − 1."""
     classes = int(pinned.max()) + 1
     return torch.stack([x[pinned == number].mean(dim=0) for number in range(classes)]) if classes else x[:0]
 

@@ -66,9 +66,7 @@ def settle(
     return centres, iterations
 
 
-def _means(
-    x: Tensor, labels: Tensor, centres: Tensor, sums: Tensor, counts: Tensor, pinned: Tensor | None
-) -> Tensor:
+def _means(x: Tensor, labels: Tensor, centres: Tensor, sums: Tensor, counts: Tensor, pinned: Tensor | None) -> Tensor:
     if not counts.all():
         sums, counts = sums.clone(), counts.clone()
         distance = (x - centres[labels]).square().sum(dim=1)

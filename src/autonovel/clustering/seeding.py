@@ -30,10 +30,9 @@ def spread_starts(
     trials = 2 + int(math.log(max(count + (0 if fixed is None else len(fixed)), 1)))
     u = torch.rand(restarts, count, trials, dtype=torch.float64, generator=draws.generator(seed, 40)).to(x.device)
     square = x.square().sum(dim=1)
+    near = torch.ones_like(square)  # while nothing is chosen, every row is as likely as any other
     if fixed is not None:
         near = (square + _scores(fixed, x).amin(dim=0)).clamp(min=0)
-    else:
-        near = torch.ones_like(square)  # nothing is chosen yet: every row is as likely as any other
     if free is not None:
         near = near * free
     group = max(1, BUDGET // (trials * len(x)))

@@ -10,15 +10,15 @@ from autonovel.networks import NETWORKS, Trunk
 from autonovel.settings import Joint, Recipe, Stage
 
 
-def check_problem(images: ImageSet, n_new: int, recipe: Recipe) -> None:
-    """Raise an error if ``recipe`` cannot discover ``n_new`` classes in ``images``."""
+def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe) -> None:
+    """Raise an error if ``recipe`` cannot discover ``n_new`` classes (None: still to be counted) in ``images``."""
     weights = Path(recipe.pretrain.weights)
     if recipe.pretrain.kind == "weights" and not (recipe.pretrain.weights and weights.is_file()):
         raise UsageError(
             f"pretrain.weights is {recipe.pretrain.weights!r}, which is not a file. Give a safetensors file "
             "of a trunk, such as model.safetensors of a finished run."
         )
-    _check_classes(images, n_new)
+    _check_classes(images, 2 if n_new is None else n_new)
     _check_batches(images, recipe)
     _check_shapes(images, recipe)
 
