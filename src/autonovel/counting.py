@@ -152,15 +152,15 @@ class _Progress:
     """Tells the display how far a count is: about as many clusterings for each half as for the whole."""
 
     def __init__(self, job: "Job", settings: Count) -> None:
-        self.display = job.display
+        self.display, self.images = job.display, len(job.train)
         each = settings.most if settings.search == "exhaustive" else 40
         self.total = each * (1 + settings.halves)
         self.display.begin("count", self.total, 0)
         self.start = time.monotonic()
 
     def __call__(self, made: int) -> None:
-        rate = made / max(time.monotonic() - self.start, 1e-9)
-        self.display.update("count", min(made, self.total), {"clusterings per second": rate}, 0.0)
+        rate = made * self.images / max(time.monotonic() - self.start, 1e-9)
+        self.display.update("count", min(made, self.total), {}, rate)
 
 
 def _content(job: "Job", settings: Count, chosen: Probes, found: Estimate, seconds: float) -> dict[str, Any]:
