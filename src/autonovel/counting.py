@@ -81,7 +81,7 @@ def count(job: "Job") -> dict[str, Any]:
     settings = job.recipe.count
     chosen = choose_probes(job.train.n_known, settings, job.seed)
     taught = without(job.train, chosen.classes)
-    parts = _features(job, taught, chosen)
+    parts = stage_features(job, taught, chosen)
     start = time.monotonic()
     x = class_metric(parts, taught.y, settings.shrinkage) if settings.features == "metric" else parts[-1]
     probe = torch.full_like(job.train.y, -2)  # known classes that teach: no part of the count
@@ -117,7 +117,7 @@ def without(images: ImageSet, classes: tuple[int, ...]) -> ImageSet:
     return replace(images, y=renumbered[images.y], class_names=names, truth=None, new_names=())
 
 
-def _features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]:
+def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]:
     """Return the features after stage 1, where it taught any, and after stage 2."""
     from autonovel import pipeline
 

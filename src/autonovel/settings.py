@@ -223,7 +223,7 @@ class Count(Section):
                          low=0)  # fmt: skip
     search: str = setting("coarse-to-fine", "coarse-to-fine: only where the curves are high; exhaustive: every count",
                           choices=("coarse-to-fine", "exhaustive"))  # fmt: skip
-    few_restarts: int = setting(3, "restarts while the search only looks where the curves are high", low=1)
+    few_restarts: int = setting(2, "restarts while the search only looks where the curves are high", low=1)
     sample: int = setting(3000, "images whose silhouette is averaged, each against all others", low=2)
     halves: int = setting(6, "halves of the unlabelled images on which the count is repeated, for its range", low=0)
 

@@ -179,6 +179,7 @@ class _Clusterings:
     def __init__(self, points: Points, settings: Count, seed: int) -> None:
         self.points, self.settings, self.seed = points, settings, seed
         self.pinned = points.pinned
+        self.made: dict[tuple[int, int], Clusters] = {}
         x, pinned = points.x, self.pinned
         most = candidates(points, settings)[-1] + points.n_probes - len(points.anchors)
         anchors, free = None, None
@@ -187,7 +188,12 @@ class _Clusterings:
         self.starts = spread_starts(x, most, seed, settings.restarts, anchors, free)
 
     def at(self, c: int, restarts: int) -> Clusters:
-        """Return the best clustering for candidate ``c``."""
+        """Return the best clustering for candidate ``c``; what was made before is kept."""
+        if (c, restarts) not in self.made:
+            self.made[c, restarts] = self._make(c, restarts)
+        return self.made[c, restarts]
+
+    def _make(self, c: int, restarts: int) -> Clusters:
         s = self.settings
         return kmeans(
             self.points.x, max(c + self.points.n_probes, 1), seed=self.seed, iterations=s.iterations, tol=s.tol,

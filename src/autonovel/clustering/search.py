@@ -35,13 +35,13 @@ def coarse_to_fine(candidates: range, evaluate: Evaluate, restarts: int, few: in
 
 
 def grid(candidates: range) -> list[int]:
-    """Return candidates with steps that grow with the count: every one at first, then a fifth farther each."""
+    """Return candidates with steps that grow with the count: every one at first, then a quarter farther each."""
     if not len(candidates):
         raise UsageError("there are no candidate counts; count.most must be at least 2.")
     out, c = [], candidates[0]
     while c < candidates[-1]:
         out.append(c)
-        c += max(1, c // 5)
+        c += max(1, c // 4)
     return [*out, candidates[-1]]
 
 
