@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -148,9 +149,24 @@ def test_the_exhaustive_count_is_what_plain_loops_find() -> None:
     found = sweep(points, settings, seed)
     assert found.tops == tuple(tops)
     assert found.candidate == candidate
-    assert found.number == sum(size > 0.01 * max(sizes) for size in sizes)
+    probes = [int((labels[points.probe >= 0] == cluster).sum()) for cluster in range(candidate + 5)]
+    large = [size > 0.01 * max(sizes) for size in sizes]
+    assert found.number == sum(ok and size > p for ok, size, p in zip(large, sizes, probes, strict=True))
+    assert sweep(points, replace(settings, majority=False), seed).number == sum(large)
     assert found.silhouette == pytest.approx(index, abs=1e-5)
     assert found.accuracy == pytest.approx(right)
+
+
+def test_stray_images_in_the_cluster_of_a_probe_are_no_class() -> None:
+    """Three unlabelled images lie among the images of an anchor: the published rule counts its cluster."""
+    x, y = blobs(8, 60, 4, 0.4)
+    probe = torch.where(y < 5, y, -1)
+    probe[:3] = -1
+    points = Points(x, probe, (0, 1, 2))
+    settings = Count(most=3, search="exhaustive")
+    found, published = sweep(points, settings, 0), sweep(points, replace(settings, majority=False), 0)
+    assert found.candidate == 3
+    assert (found.number, published.number) == (3, 4)
 
 
 def test_clusters_that_are_too_small_do_not_count() -> None:

@@ -213,7 +213,8 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
         )
     if settings.features == "metric":
         said.append("New classes spread as known ones do: distances are scaled by how images of a known class differ.")
-    said.append(f"A class holds more than {settings.size_ratio:.3g} of the images of the largest one.")
+    mixed = ", and more unlabelled images than images of known classes" if chosen.classes and settings.majority else ""
+    said.append(f"A new class holds more than {settings.size_ratio:.3g} of the images of the largest one{mixed}.")
     if found.curve.candidate >= max(found.curve.seen):
         said.append(f"The count stands at the largest number considered, {found.curve.candidate}: raise count.most.")
     else:

@@ -217,6 +217,8 @@ class Count(Section):
                                  "10 of 80 classes in " + DTC, low=0, high=0.9)  # fmt: skip
     anchor_share: float = setting(0.6, "share of those whose images are held in their clusters", DTC, low=0, high=0.9)
     size_ratio: float = setting(0.01, "a cluster below this share of the largest does not count", DTC, low=0, high=1)
+    majority: bool = setting(True, "a cluster counts only if it holds more unlabelled images than images of known "
+                             "classes that play new ones (DTC: it counts all the same)")  # fmt: skip
     restarts: int = setting(10, "clusterings to choose from at each candidate", DTC, low=1)
     iterations: int = setting(100, "of each clustering, at most", DTC, low=1)
     tol: float = setting(1e-4, "movement of the centres, relative to the variance, at which a clustering rests", DTC,

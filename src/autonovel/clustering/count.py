@@ -4,6 +4,7 @@ Some known classes play new ones (probes): images of a few of them (anchors) are
 (validation) are free like the unlabelled images.  For each candidate count c all are clustered into c + probes
 clusters.  Two curves over c, the silhouette and the accuracy on the validation classes, each have a top; the
 estimate starts from the mean of the two, and clusters that are too small on the unlabelled images do not count.
+Nor, unlike there, do clusters that hold more images of probe classes: stray images in them are no class.
 With too few known classes for probes, the silhouette alone decides.
 """
 
@@ -71,7 +72,7 @@ class Curve:
         silhouette: by candidate.
         accuracy: on the validation classes, by candidate; empty without probes.
         candidate: c*, the mean of the two tops rounded up.
-        number: clusters at c* that are not too small on the unlabelled images.
+        number: clusters at c* that are new classes.
         seen: silhouette, and with probes accuracy, of every candidate that was looked at, if only roughly.
     """
 
@@ -201,7 +202,11 @@ class _Clusterings:
         )  # fmt: skip
 
     def sizeable(self, c: int) -> int:
-        """Return how many clusters hold more of the unlabelled images than a small share of the largest."""
-        labels = self.at(c, self.settings.restarts).labels[self.points.probe < 0]
-        sizes = labels.bincount()
-        return int((sizes > self.settings.size_ratio * int(sizes.max())).sum())
+        """Return how many clusters are new classes: large enough, and made of unlabelled images for the most part."""
+        labels, unlabelled = self.at(c, self.settings.restarts).labels, self.points.probe < 0
+        k = int(labels.max()) + 1
+        sizes = labels[unlabelled].bincount(minlength=k)
+        counted = sizes > self.settings.size_ratio * int(sizes.max())
+        if self.settings.majority:
+            counted &= sizes > labels[~unlabelled].bincount(minlength=k)
+        return int(counted.sum())

@@ -70,9 +70,10 @@ def kmeans(
         starts = spread_starts(x, wanted, seed, restarts, fixed if len(fixed) else None, free)
     starts = starts[:, :wanted].to(x.device)
     centres = torch.cat([fixed.expand(len(starts), -1, -1), x[starts]], dim=1)
-    limit = tol * float(x.var(dim=0, unbiased=False).mean())
+    square = x.square().sum(dim=1)
+    limit = tol * float(square.mean()) / x.shape[1]  # of the mean variance, the middle being 0
     centres, taken = _lloyd(x, centres, pinned, iterations, limit)
-    labels, distance, _, _ = _assign(x, x.square().sum(dim=1), centres, pinned)
+    labels, distance, _, _ = _assign(x, square, centres, pinned)
     best = int(distance.sum(dim=1, dtype=torch.float64).argmin())
     own = centres[best]
     inertia = sum(

@@ -35,27 +35,27 @@ def settle(
     k = len(centres)
     free = None if pinned is None else pinned < 0
     lower = _distances(x, square, centres)
-    labels = lower.argmin(dim=1)
+    upper, labels = lower.min(dim=0)
     if pinned is not None:
         labels = torch.where(pinned >= 0, pinned, labels)
-    upper = lower.gather(1, labels[:, None])[:, 0]
-    lower.scatter_(1, labels[:, None], torch.inf)  # no bound on the point's own centre
+        upper = lower.gather(0, labels[None])[0]
+    lower.scatter_(0, labels[None], torch.inf)  # no bound on the point's own centre
     counts = torch.bincount(labels, minlength=k)
-    sums = torch.zeros(k, x.shape[1], dtype=torch.float64).index_add_(0, labels, x.double())
+    sums = ((labels == torch.arange(k)[:, None]).float() @ x).double()
     for taken in range(1, iterations + 1):
         moved = _means(x, labels, centres, sums, counts, pinned)
         drift = (moved - centres).norm(dim=1)
         centres = moved
         if float(drift.square().sum()) <= limit:
             return centres, taken
-        lower -= drift
+        lower -= drift[:, None]
         upper += drift[labels]
-        doubtful = lower.amin(dim=1) < upper * (1 + SLACK)
+        doubtful = lower.amin(dim=0) < upper * (1 + SLACK)
         rows = (doubtful if free is None else doubtful & free).nonzero()[:, 0]
         points = x[rows]
         near = _distances(points, square[rows], centres)
-        upper[rows], to = near.min(dim=1)
-        lower[rows] = near.scatter_(1, to[:, None], torch.inf)
+        upper[rows], to = near.min(dim=0)
+        lower[:, rows] = near.scatter_(0, to[None], torch.inf)
         changed = labels[rows] != to
         if not changed.any():
             return centres, taken
@@ -75,5 +75,6 @@ def _means(x: Tensor, labels: Tensor, centres: Tensor, sums: Tensor, counts: Ten
 
 
 def _distances(x: Tensor, square: Tensor, centres: Tensor) -> Tensor:
-    scores = torch.addmm(centres.square().sum(dim=1), x, centres.T, alpha=-2)
-    return scores.add_(square[:, None]).clamp_(min=0).sqrt_()
+    """Return the K×n distances between centres and points."""
+    scores = torch.addmm(centres.square().sum(dim=1)[:, None], centres, x.T, alpha=-2)
+    return scores.add_(square).clamp_(min=0).sqrt_()
