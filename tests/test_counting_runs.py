@@ -11,7 +11,9 @@ from autonovel import Discoverer, counting, evaluation
 from autonovel.counting import wanted
 from autonovel.data import sources
 from autonovel.errors import UsageError
-from autonovel.recipe import load
+from autonovel.recipe import flatten, load
+from autonovel.run_folder import write_json
+from autonovel.variants import adopt_stages
 from runs import TINY, autonovel
 
 QUICK = ("--set", "count.most=15", "--set", "count.halves=2")
@@ -150,6 +152,30 @@ def test_discoverer_counts_and_a_later_fit_takes_it_up(tmp_path: Path) -> None:
     assert again.n_new_ == found.n_new_
     assert found.get_params()["n_new"] == "auto"
     assert autonovel("count", tmp_path / "run").returncode == 2
+
+
+def test_variants_that_share_stages_share_the_count(tmp_path: Path) -> None:
+    def run(name: str, *sets: str) -> Path:
+        facts = {
+            "format": 1,
+            "recipe": flatten(load(str(TINY), sets).recipe),
+            "seed": 0,
+            "digest": "x",
+            "device": "cpu",
+        }
+        write_json(tmp_path / name / "run.json", facts)
+        return tmp_path / name
+
+    base = run("base", "count.new_classes=auto")
+    write_json(base / "count.json", {"estimate": 4})
+    alike, other = (
+        run("alike", "count.new_classes=auto", "joint.k=3"),
+        run("other", "count.new_classes=auto", "count.most=9"),
+    )
+    pretrained = run("pretrained", "count.new_classes=auto", "pretrain.kind=supervised")
+    for folder in (alike, other, pretrained):
+        adopt_stages(folder, base)
+    assert [(folder / "count.json").exists() for folder in (alike, other, pretrained)] == [True, False, False]
 
 
 @pytest.mark.parametrize("wrong", ["many", 2.5, True, None, -1])
