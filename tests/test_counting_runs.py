@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from autonovel import Discoverer, counting, evaluation
+from autonovel import Discoverer, counting, evaluation, record
 from autonovel.counting import wanted
 from autonovel.data import sources
 from autonovel.errors import UsageError
@@ -187,6 +188,20 @@ def test_discoverer_refuses_what_is_no_number(wrong: Any) -> None:
 def test_discoverer_refuses_the_number_in_two_places() -> None:
     with pytest.raises(UsageError, match="n_new"):
         Discoverer(settings={"count.new_classes": "3"}).fit(np.zeros((2, 8, 8), dtype=np.uint8), [0, -1])
+
+
+def test_a_run_from_before_there_was_a_count_is_still_taken_up(make_images: Any, tmp_path: Path) -> None:
+    images, settings = make_images(), load(str(TINY)).recipe
+    arguments = (tmp_path, settings, 0, torch.device("cpu"), images, 2, ["autonovel"], {})
+    record.begin(*arguments)
+    facts = read(tmp_path / "run.json")
+    facts["recipe"] = {key: value for key, value in facts["recipe"].items() if not key.startswith("count.")}
+    write_json(tmp_path / "run.json", facts)
+    record.begin(*arguments)
+    assert len(read(tmp_path / "run.json")["parts"]) == 2
+    other = load(str(TINY), ["count.new_classes=3"]).recipe
+    with pytest.raises(UsageError, match=r"count\.new_classes"):
+        record.begin(tmp_path, other, 0, torch.device("cpu"), images, 2, ["autonovel"], {})
 
 
 def test_what_is_wanted() -> None:

@@ -70,7 +70,10 @@ def begin(
 def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: ImageSet, n_new: int | None) -> None:
     """Refuse to go on with a run of other settings or other images; where the images lie may have changed."""
     now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
-    then = before.get("recipe", {}) | {"seed": before.get("seed"), "n_new": before.get("n_new")}
+    there = recipe.flatten(Recipe()) | before.get(
+        "recipe", {}
+    )  # a setting that is younger than the run had its default
+    then = there | {"seed": before.get("seed"), "n_new": before.get("n_new")}
     changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k != "data.path"]
     if not same_images(before, images):
         changed.append("other images or labels")
