@@ -44,6 +44,9 @@ KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Train on after a 
 Stages = Annotated[
     str, typer.Option("--stages", metavar="N,N,…", help="Train only these stages now; a later command goes on.")
 ]
+NewClasses = Annotated[
+    str, typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -63,6 +66,12 @@ def _plain_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)
         raise typer.Exit(130) from None
+
+
+def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:
+    """Return the settings that options of their own stand for, then those of --set, which win."""
+    own = [f"data.path={data}"] if data else []
+    return own + ([f"count.new_classes={new_classes}"] if new_classes else []) + (sets or [])
 
 
 def _whole_numbers(option: str, text: str) -> list[int]:
@@ -103,12 +112,13 @@ def demo(
     resume: Resume = False,
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
+    new_classes: NewClasses = "",
 ) -> None:
     """Show the whole method on 5,000 digits: 0-4 known, 5-9 to be discovered. Two minutes, no GPU, no data."""
     with _plain_errors():
         from autonovel.commands import run_recipe
 
-        run_recipe("demo", out, seed, sets or [], device, resume, overwrite, keep_going)
+        run_recipe("demo", out, seed, _changes(sets, None, new_classes), device, resume, overwrite, keep_going)
 
 
 @app.command()
@@ -123,14 +133,14 @@ def run(
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
+    new_classes: NewClasses = "",
 ) -> None:
     """Run RECIPE on its source of images."""
     with _plain_errors():
         from autonovel.commands import run_recipe
 
-        place = [f"data.path={data}"] if data else []
-        chosen = _stages(stages)
-        run_recipe(recipe, out, seed, place + (sets or []), device, resume, overwrite, keep_going, stages=chosen)
+        changes, chosen = _changes(sets, data, new_classes), _stages(stages)
+        run_recipe(recipe, out, seed, changes, device, resume, overwrite, keep_going, stages=chosen)
 
 
 @app.command()
@@ -149,6 +159,7 @@ def reproduce(
     device: Device = "auto",
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
+    new_classes: NewClasses = "",
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
 
@@ -158,9 +169,32 @@ def reproduce(
         from autonovel import variants
         from autonovel.commands import reproduce_recipe
 
-        place = [f"data.path={data}"] if data else []
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
-        reproduce_recipe(recipe, seeds, out, place + (sets or []), device, keep_going, compared, _stages(stages))
+        changes, chosen = _changes(sets, data, new_classes), _stages(stages)
+        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen)
+
+
+@app.command()
+def count(
+    target: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="Folder of a run, or a recipe to start one.")],
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of the images.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Run folder for RECIPE. Default: runs/RECIPE-seedN.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed for RECIPE. Default: 0.")] = None,
+    sets: Sets = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Estimate how many new classes there are, in a finished or begun RUN or from a RECIPE.
+
+    Stage 1 is the run's own. Where there are six known classes or more, some of them play new ones, and stage 2 is
+    trained anew without them.
+    """
+    with _plain_errors():
+        from autonovel.count_command import count_classes
+
+        count_classes(target, data, out, seed, sets or [], device, as_json)
 
 
 @app.command()

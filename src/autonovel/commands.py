@@ -50,14 +50,15 @@ def run_recipe(
         )
     _announce(console, loaded, folder)
 
+    from autonovel import counting, pipeline, record
     from autonovel import device as devices
-    from autonovel import pipeline, record
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
     from autonovel.run_folder import RunFolder, read_json
 
     chosen = devices.pick(device)
-    train, test, n_new = sources.load(settings, seed)
+    train, test, of_source = sources.load(settings, seed)
+    n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
     going_on = resume and folder.exists()
@@ -216,9 +217,9 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
 
     facts = check_format(path)
     settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
-    train, test, n_new = sources.load(settings, seed)
+    train, test, _ = sources.load(settings, seed)
     chosen = devices.pick(facts["device"])
-    job = pipeline.Job(settings, train, test, n_new, seed, chosen, path, display, keep_going)
+    job = pipeline.Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
     with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
         pipeline.side_system(pipeline.as_seen(job), name)
 

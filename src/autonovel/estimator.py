@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
+from autonovel import counting, discovery, pipeline, recipe, record
 from autonovel import device as devices
-from autonovel import discovery, pipeline, recipe, record
 from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
 from autonovel.delivered import load_model
@@ -34,7 +34,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Finds new classes among unlabelled images, guided by labelled images of other classes.
 
     Args:
-        n_new: number of new classes.
+        n_new: number of new classes, or ``auto`` to estimate it (``[count]`` in the recipe says how).
         recipe: name of a recipe, or path to a TOML file.  ``demo`` suits small images on a CPU.
         method: ``rankstats-incremental`` (one classifier for old and new classes), ``rankstats``, ``kmeans``.
         settings: overrides by dotted name, such as ``{"joint.epochs": 30}``.
@@ -70,7 +70,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        n_new: int = 2,
+        n_new: int | str = 2,
         recipe: str = "demo",
         method: str = "rankstats-incremental",
         settings: Mapping[str, Any] | None = None,
@@ -102,8 +102,9 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             y: one label per image, an integer or a name; −1, None or "" for unlabelled.
         """
         train = image_set(images, y)
-        loaded, n_new, seed = self._checked_settings(), _integer("n_new", self.n_new), _integer("seed", self.seed)
+        loaded, seed = self._checked_settings(), _integer("seed", self.seed)
         settings = loaded.recipe
+        n_new = counting.wanted(settings, 0 if self.n_new == counting.AUTO else _integer("n_new", self.n_new))
         check_problem(train, n_new, settings)
         chosen = devices.pick(self.device)
         folder = Path(self.out) if self.out is not None else self._temporary_folder()
@@ -144,6 +145,9 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise UsageError("resume=True keeps the run in out and overwrite=True replaces it; give one of them.")
         own = {"data.source": "arrays", "data.known": [], "data.first_known": 0, "data.per_class": 0,
                "data.test_fraction": 0.0, "run.systems": [self.method]}  # fmt: skip
+        if "count.new_classes" in given:
+            raise UsageError("settings names count.new_classes; give the number of new classes, or auto, as n_new=….")
+        own["count.new_classes"] = counting.AUTO if self.n_new == counting.AUTO else ""
         return recipe.load(str(self.recipe), own | dict(given))
 
     def _temporary_folder(self) -> Path:
@@ -225,7 +229,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 def _integer(name: str, value: Any) -> int:
     """Return a parameter that must be a whole number from 0 on."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise UsageError(f"{name} is {value!r}; give a whole number from 0 on.")
+        auto = ", or 'auto'" if name == "n_new" else ""
+        raise UsageError(f"{name} is {value!r}; give a whole number from 0 on{auto}.")
     return int(value)
 
 

@@ -2,6 +2,7 @@
 
     stage 1  features from rotations, on all images         (methods/rotnet.py)
     stage 2  the known classes, on the labelled images      (methods/supervised.py)
+    [count   how many new classes, where nobody said        (counting.py)]
     stage 3  known and new classes together                 (methods/rankstats.py)
     then     embed → discovery → scores → report
 
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-from autonovel import discovery, networks, record
+from autonovel import counting, discovery, networks, record
 from autonovel.companion import Companion
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
@@ -50,7 +51,7 @@ class Job:
         recipe: all settings.
         train: labelled and unlabelled images.
         test: held-out images with truth, or None.
-        n_new: number of new classes.
+        n_new: number of new classes; None if it is to be estimated.
         seed: of every random draw.
         device: that trains.
         folder: the run folder, locked by the caller.
@@ -63,7 +64,7 @@ class Job:
     recipe: Recipe
     train: ImageSet
     test: ImageSet | None
-    n_new: int
+    n_new: int | None
     seed: int
     device: torch.device
     folder: Path
@@ -75,6 +76,7 @@ class Job:
     @property
     def problem(self) -> Problem:
         """Return the numbers a method needs."""
+        assert self.n_new is not None, "the new classes are counted before a method starts"
         return Problem(self.train.n_known, self.n_new, self.seed)
 
     def context(self, folder: Path, label: str = "") -> Context:
@@ -111,21 +113,30 @@ def run(job: Job) -> Outcome | None:
     """
     check_problem(job.train, job.n_new, job.recipe)
     with torch_settings(precision(job.recipe.network.precision, job.device)):
-        return _run(job, as_seen(job))
+        seen = as_seen(job)
+        _check_earlier_stages(seen)
+        save_truth(job.folder, job.train)
+        if ALL_STAGES[-1] not in job.stages:
+            extractor(seen)
+            return None
+        n_new = counting.number_of_new_classes(seen)
+        return _run(replace(job, n_new=n_new), replace(seen, n_new=n_new))
 
 
-def _run(job: Job, seen: Job) -> Outcome | None:
-    for stage in shared_stages(seen).values():
+def _check_earlier_stages(job: Job) -> None:
+    """Say which stages are there, and raise an error if one is neither there nor to be trained now."""
+    for stage in shared_stages(job).values():
         if (job.folder / "stages" / stage.name / "stage.json").exists():
             job.display.say(f"{stage.name}: done before")
         elif stage.number not in job.stages and stage.number < max(job.stages):
             raise UsageError(
                 f"stage {stage.name} is not finished in {job.folder}, and --stages leaves it out. Name it."
             )
-    save_truth(job.folder, job.train)
+
+
+def _run(job: Job, seen: Job) -> Outcome:
     _, seconds = extractor(seen)
-    if ALL_STAGES[-1] not in job.stages:
-        return None
+    seconds |= counting.seconds_spent(seen)
     primary, *others = job.recipe.run.systems
     failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
@@ -220,7 +231,7 @@ def side_system(job: Job, name: str) -> None:
         if name == PIXELS:
             start = time.monotonic()
             pixels = job.train.images[job.train.unlabelled].float() / 255
-            clusters = nearest(pixels, centres(pixels, job.n_new, job.seed))
+            clusters = nearest(pixels, centres(pixels, job.problem.n_new, job.seed))
             scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
             content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:
@@ -260,7 +271,7 @@ def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str,
     _warn_of_a_blind_classifier(job, found.embedding)
     job.display.say("Scored; drawing the map and the report.")
     drawing = time.monotonic()
-    _draw(job, found.embedding, result, results)
+    draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
     stages = sum(seconds[name] for name in (*shared_stages(job), job.recipe.run.systems[0]))
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
@@ -280,7 +291,7 @@ def _warn_of_a_blind_classifier(job: Job, embedding: Embedding) -> None:
             )
 
 
-def _draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
+def draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
     """Write the report; its drawing libraries may be missing where a run only trains."""
     try:
         from autonovel.report import write_report

@@ -60,7 +60,7 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     written = _flatten(table)
     written.setdefault("name", label)
     comments = _comments(text)
-    given = dict(overrides) if isinstance(overrides, Mapping) else dict(map(_parse_override, overrides))
+    given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
     given = {key: value.item() if hasattr(value, "item") else value for key, value in given.items()}  # NumPy's numbers
     own = "" if "preset" in given else written.get("preset", "")  # a preset given by --set replaces it
     layers: list[tuple[Flat, str]] = [
@@ -185,6 +185,11 @@ def _preset(name: Any) -> Flat:
     if name and (not isinstance(name, str) or name not in PRESETS):
         raise UsageError(f"no preset {name!r}; presets: {', '.join(PRESETS)}.")
     return PRESETS[name] if name else {}
+
+
+def parse_overrides(texts: Iterable[str]) -> Flat:
+    """Return the values of ``section.key=value`` strings by key; later ones win."""
+    return dict(map(_parse_override, texts))
 
 
 def _parse_override(text: str) -> tuple[str, Any]:

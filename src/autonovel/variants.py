@@ -56,10 +56,11 @@ def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def adopt_stages(folder: Path, base: Path) -> list[str]:
     """Copy the finished stages 1 and 2 of the run at ``base`` into the one at ``folder``, if they may share them.
 
-    Returns the names of the stages taken over.
+    So is the count of the new classes, which rests on these stages.  Returns the names of the stages taken over.
     """
     if folder == base or not (base / "run.json").exists() or not may_share(check_format(folder), check_format(base)):
         return []
+    _adopt_count(folder, base)
     taken = []
     for stage in sorted((base / "stages").glob("[12]-*")):
         target = folder / "stages" / stage.name
@@ -68,3 +69,14 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
                 replace_file(target / name, (stage / name).read_bytes())
             taken.append(stage.name)
     return taken
+
+
+def _adopt_count(folder: Path, base: Path) -> None:
+    one, other = (
+        {key: value for key, value in check_format(path)["recipe"].items() if key.startswith("count.")}
+        for path in (folder, base)
+    )
+    if one == other and (base / "count.json").exists() and not (folder / "count.json").exists():
+        for name in ("count.png", "count.json"):
+            if (base / name).exists():
+                replace_file(folder / name, (base / name).read_bytes())

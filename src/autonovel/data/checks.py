@@ -10,15 +10,15 @@ from autonovel.networks import NETWORKS, Trunk
 from autonovel.settings import Joint, Recipe, Stage
 
 
-def check_problem(images: ImageSet, n_new: int, recipe: Recipe) -> None:
-    """Raise an error if ``recipe`` cannot discover ``n_new`` classes in ``images``."""
+def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe) -> None:
+    """Raise an error if ``recipe`` cannot discover ``n_new`` classes (None: still to be counted) in ``images``."""
     weights = Path(recipe.pretrain.weights)
     if recipe.pretrain.kind == "weights" and not (recipe.pretrain.weights and weights.is_file()):
         raise UsageError(
             f"pretrain.weights is {recipe.pretrain.weights!r}, which is not a file. Give a safetensors file "
             "of a trunk, such as model.safetensors of a finished run."
         )
-    _check_classes(images, n_new)
+    _check_classes(images, 2 if n_new is None else n_new)
     _check_batches(images, recipe)
     _check_shapes(images, recipe)
 
@@ -39,7 +39,10 @@ def _check_classes(images: ImageSet, n_new: int) -> None:
             "no image is unlabelled, so there is nothing to discover. Mark unlabelled images with the label -1."
         )
     if n_new < 2:
-        raise InputError(f"the number of new classes is {n_new}; it must be at least 2.")
+        raise InputError(
+            f"the number of new classes is {n_new}; it must be at least 2. Give it with --new-classes N (n_new in "
+            "Python), or let it be estimated: --new-classes auto."
+        )
     if n_new > unlabelled:
         raise InputError(
             f"{n_new} new classes are asked for, but there are only {unlabelled} unlabelled images. Ask for fewer."
