@@ -19,6 +19,7 @@ from autonovel import device as devices
 from autonovel import discovery, pipeline, recipe, record
 from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
+from autonovel.data.prepare import prepare
 from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
@@ -112,6 +113,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise UsageError(f"{folder} holds a run already. Set resume=True, overwrite=True, or another out.")
         locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, self.overwrite)
         with locked, _display(self.verbose) as display:
+            train = prepare(train, settings.data, folder, chosen, display)
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
             job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
@@ -131,18 +133,19 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         given = {} if self.settings is None else self.settings
         if not isinstance(given, Mapping):
             raise UsageError(f"settings is {given!r}; give a dict such as {{'joint.epochs': 30}}.")
-        misplaced = [key for key in given if str(key).startswith("data.") and key != "data.size"]
+        misplaced = [key for key in given if str(key).startswith("data.") and key not in ("data.size", "data.loader")]
         if misplaced:
             raise UsageError(
                 f"settings names {', '.join(misplaced)}, which choose a recipe's own images; here images and labels "
-                "are what fit is given. Only data.size has a meaning here."
+                "are what fit is given. Only data.size and data.loader have a meaning here."
             )
         if self.resume and self.out is None:
             raise UsageError("resume=True needs the folder of the run to go on with: give out=….")
         if self.resume and self.overwrite:
             raise UsageError("resume=True keeps the run in out and overwrite=True replaces it; give one of them.")
         own = {"data.source": "arrays", "data.known": [], "data.first_known": 0, "data.per_class": 0,
-               "data.test_fraction": 0.0, "run.systems": [self.method]}  # fmt: skip
+               "data.test_fraction": 0.0, "data.truth": "", "data.new_classes": 0,
+               "run.systems": [self.method]}  # fmt: skip
         return recipe.load(str(self.recipe), own | dict(given))
 
     def _temporary_folder(self) -> Path:

@@ -25,7 +25,7 @@ from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError
 from autonovel.methods import METHODS, Problem
-from autonovel.methods.kmeans import centres, nearest
+from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, heads
@@ -204,8 +204,7 @@ def side_system(job: Job, name: str) -> None:
             return
         if name == PIXELS:
             start = time.monotonic()
-            pixels = job.train.images[job.train.unlabelled].float() / 255
-            clusters = nearest(pixels, centres(pixels, job.n_new, job.seed))
+            clusters = pixel_clusters(job.train, job.n_new, job.seed)
             scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
             content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:

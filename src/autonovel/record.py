@@ -16,7 +16,7 @@ from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, check_format, write_json
-from autonovel.settings import Recipe
+from autonovel.settings import PLACES, Recipe
 
 PIXELS = "kmeans-pixels"
 
@@ -70,7 +70,7 @@ def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: Ima
     """Refuse to go on with a run of other settings or other images; where the images lie may have changed."""
     now = recipe.flatten(settings) | {"seed": seed, "n_new": n_new}
     then = before.get("recipe", {}) | {"seed": before.get("seed"), "n_new": before.get("n_new")}
-    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k != "data.path"]
+    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k not in PLACES]
     if before.get("digest") != _digest(images):
         changed.append("other images or labels")
     if changed:
@@ -81,10 +81,14 @@ def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: Ima
 
 
 def _digest(images: ImageSet) -> str:
-    """Return a checksum of images, labels and class names."""
+    """Return a checksum of images, labels and class names; the same however the images are held."""
     sums = hashlib.blake2b(digest_size=16)
-    for part in (images.images, images.y):
-        sums.update(part.contiguous().numpy().tobytes())
+    if images.fingerprint:
+        sums.update(images.fingerprint.encode())
+    else:
+        for chunk in images.images.split(4096):
+            sums.update(chunk.contiguous().numpy().tobytes())
+    sums.update(images.y.contiguous().numpy().tobytes())
     sums.update(json.dumps(images.class_names).encode())
     return sums.hexdigest()
 

@@ -1,0 +1,115 @@
+"""Where many encoded images lie, packed so that a million of them cost little and forked workers share the memory."""
+
+import hashlib
+import io
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+WHOLE = -1  # offset of a file that is not part of a larger one
+
+
+class Entry(NamedTuple):
+    """One encoded image.
+
+    Attributes:
+        id: its stable name.
+        path: of its file, below the root; of the shard it lies in.
+        offset: where it begins in that file; ``WHOLE`` for a file of its own.
+        length: in bytes.
+        changed: when its file was last written, in ns.
+    """
+
+    id: str
+    path: str
+    offset: int
+    length: int
+    changed: int
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """Encoded images by number.
+
+    Attributes:
+        root: folder of all paths.
+        text: ids and paths, one after the other; Python's own strings would be copied page by page into
+            every forked worker as their reference counts change.
+        ends: n×2, the ends of each id and path in ``text``.
+        numbers: n×3: offset, length and time of change.
+        slots: number of each image in the table that was first made; a subset keeps them.
+        total: images in the table that was first made.
+    """
+
+    root: str
+    text: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    total: int
+
+    @classmethod
+    def of(cls, root: str, entries: Iterable[Entry]) -> "FileTable":
+        """Return the table of ``entries``."""
+        text, ends, numbers = bytearray(), [], []
+        for entry in entries:
+            text += os.fsencode(entry.id)
+            middle = len(text)
+            text += os.fsencode("" if entry.path == entry.id else entry.path)
+            ends.append((middle, len(text)))
+            numbers.append(entry[2:])
+        return cls(
+            root,
+            np.frombuffer(bytes(text), np.uint8),
+            np.array(ends, np.int64).reshape(-1, 2),
+            np.array(numbers, np.int64).reshape(-1, 3),
+            np.arange(len(ends)),
+            len(ends),
+        )
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def subset(self, rows: NDArray[np.int64]) -> "FileTable":
+        """Return the table of the images ``rows``."""
+        return replace(self, slots=self.slots[rows])
+
+    def entry(self, row: int) -> Entry:
+        """Return image number ``row``."""
+        slot = int(self.slots[row])
+        begin = int(self.ends[slot - 1, 1]) if slot else 0
+        middle, end = map(int, self.ends[slot])
+        name = os.fsdecode(self.text[begin:middle].tobytes())
+        path = os.fsdecode(self.text[middle:end].tobytes()) or name
+        return Entry(name, path, *map(int, self.numbers[slot]))
+
+    def read(self, row: int) -> bytes:
+        """Return the bytes of image number ``row``."""
+        entry = self.entry(row)
+        with open(os.path.join(self.root, entry.path), "rb") as file:
+            if entry.offset == WHOLE:
+                return file.read()
+            file.seek(entry.offset)
+            return file.read(entry.length)
+
+    def open(self, row: int) -> BinaryIO:
+        """Return image number ``row`` as an open file, to look at its beginning."""
+        entry = self.entry(row)
+        return open(os.path.join(self.root, entry.path), "rb") if entry.offset == WHOLE else io.BytesIO(self.read(row))
+
+    def key(self, row: int, *target: int) -> bytes:
+        """Return 16 bytes that change with the name, size or time of the file, or with what is made of it."""
+        return hashlib.blake2b(
+            repr((*self.entry(row), *target)).encode(errors="surrogateescape"), digest_size=16
+        ).digest()
+
+    def key_of_all(self, *target: int) -> str:
+        """Return a name for this very list of files and what is made of them."""
+        sums = hashlib.blake2b(repr((self.total, *target)).encode(), digest_size=12)
+        for part in (self.text, self.ends, self.numbers, self.slots):
+            sums.update(part.tobytes())
+        return sums.hexdigest()
