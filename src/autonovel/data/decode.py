@@ -1,7 +1,9 @@
 """From the bytes of an image file to a square of uint8 pixels, by Pillow alone: workers need nothing else."""
 
+import contextlib
 import io
 import warnings
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
@@ -37,15 +39,21 @@ class UnreadableError(Exception):
     """A file that is no image, or a damaged one; the message says why."""
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Pillow's remarks on odd metadata to itself; around many images, since it costs as much as reading one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def is_grey(file: BinaryIO) -> bool:
     """Tell from its header whether an image has no colours."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's remarks on odd metadata
-        try:
-            with Image.open(file, formats=FORMATS) as picture:
-                return picture.mode in GREY_MODES
-        except Exception as error:
-            raise UnreadableError(_reason(error)) from error
+    try:
+        with Image.open(file, formats=FORMATS) as picture:
+            return picture.mode in GREY_MODES
+    except Exception as error:
+        raise UnreadableError(_reason(error)) from error
 
 
 def decode(content: bytes, side: int, channels: int) -> Pixels:
@@ -61,19 +69,18 @@ def decode(content: bytes, side: int, channels: int) -> Pixels:
     Returns:
         channels×side×side.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
-                return _square(picture, side, channels)
-        except Exception as error:  # Pillow's readers raise nearly everything on damaged files
-            raise UnreadableError(_reason(error)) from error
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+            return _square(picture, side, channels)
+    except Exception as error:  # Pillow's readers raise nearly everything on damaged files
+        raise UnreadableError(_reason(error)) from error
 
 
 def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
     picture.draft(None, (side, side))
     picture.load()
-    turn = TURNS.get(picture.getexif().get(ORIENTATION, 1))  # after loading: by then a TIFF has been turned already
+    # after loading, when Pillow has turned a TIFF already and has read what stands behind the pixels of a PNG
+    turn = TURNS.get(picture.getexif().get(ORIENTATION, 1)) if "exif" in picture.info else None
     flat = _flat(picture)
     width, height = flat.size
     if (width, height) != (side, side):
@@ -83,9 +90,9 @@ def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
         flat = flat.resize((side, side), Image.Resampling.BILINEAR, box, reducing_gap=2.0)
     if turn is not None:  # of a square, so that it may as well come last
         flat = flat.transpose(turn)
-    if channels == 1:
-        return np.asarray(flat.convert("L"))[None]
-    return np.ascontiguousarray(np.asarray(flat.convert("RGB")).transpose(2, 0, 1))
+    mode = "L" if channels == 1 else "RGB"
+    pixels = np.asarray(flat if flat.mode == mode else flat.convert(mode))
+    return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
 
 
 def _flat(picture: Image.Image) -> Image.Image:

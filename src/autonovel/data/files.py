@@ -46,7 +46,7 @@ class FileTable:
     """
 
     root: str
-    text: NDArray[np.uint8]
+    text: bytes
     ends: NDArray[np.int64]
     numbers: NDArray[np.int64]
     slots: NDArray[np.int64]
@@ -64,7 +64,7 @@ class FileTable:
             numbers.append(entry[2:])
         return cls(
             root,
-            np.frombuffer(bytes(text), np.uint8),
+            bytes(text),
             np.array(ends, np.int64).reshape(-1, 2),
             np.array(numbers, np.int64).reshape(-1, 3),
             np.arange(len(ends)),
@@ -80,21 +80,25 @@ class FileTable:
 
     def entry(self, row: int) -> Entry:
         """Return image number ``row``."""
+        name, path = self._names(row)
+        return Entry(os.fsdecode(name), os.fsdecode(path), *self.numbers[self.slots[row]].tolist())
+
+    def _names(self, row: int) -> tuple[bytes, bytes]:
+        """Return id and path as they are packed."""
         slot = int(self.slots[row])
         begin = int(self.ends[slot - 1, 1]) if slot else 0
-        middle, end = map(int, self.ends[slot])
-        name = os.fsdecode(self.text[begin:middle].tobytes())
-        path = os.fsdecode(self.text[middle:end].tobytes()) or name
-        return Entry(name, path, *map(int, self.numbers[slot]))
+        middle, end = self.ends[slot].tolist()
+        name = self.text[begin:middle]
+        return name, self.text[middle:end] or name
 
     def read(self, row: int) -> bytes:
         """Return the bytes of image number ``row``."""
-        entry = self.entry(row)
-        with open(os.path.join(self.root, entry.path), "rb") as file:
-            if entry.offset == WHOLE:
-                return file.read()
-            file.seek(entry.offset)
-            return file.read(entry.length)
+        with open(os.path.join(os.fsencode(self.root), self._names(row)[1]), "rb", buffering=0) as file:
+            offset, length, _ = self.numbers[self.slots[row]].tolist()
+            if offset == WHOLE:
+                return file.readall()
+            file.seek(offset)
+            return file.read(length)
 
     def open(self, row: int) -> BinaryIO:
         """Return image number ``row`` as an open file, to look at its beginning."""
@@ -110,6 +114,7 @@ class FileTable:
     def key_of_all(self, *target: int) -> str:
         """Return a name for this very list of files and what is made of them."""
         sums = hashlib.blake2b(repr((self.total, *target)).encode(), digest_size=12)
-        for part in (self.text, self.ends, self.numbers, self.slots):
+        sums.update(self.text)
+        for part in (self.ends, self.numbers, self.slots):
             sums.update(part.tobytes())
         return sums.hexdigest()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from autonovel.data.decode import UnreadableError, is_grey
+from autonovel.data.decode import UnreadableError, is_grey, quiet
 from autonovel.data.files import Entry, FileTable
 from autonovel.data.imageset import ImageSet
 from autonovel.data.splits import LabelledImages, first_of_each_class, hold_out
@@ -137,13 +137,14 @@ def _test_set(test: Listing, train: ImageSet, data: Data) -> ImageSet:
 
 def _channels(table: FileTable) -> int:
     """Return 1 if all images are grey, else 3; looks no further than the first with colours."""
-    for row in range(len(table)):
-        try:
-            with table.open(row) as file:
-                if not is_grey(file):
-                    return 3
-        except (UnreadableError, OSError):
-            continue  # the survey will tell of it
+    with quiet():
+        for row in range(len(table)):
+            try:
+                with table.open(row) as file:
+                    if not is_grey(file):
+                        return 3
+            except (UnreadableError, OSError):
+                continue  # the survey will tell of it
     return 1
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from autonovel.data.decode import UnreadableError, decode
+from autonovel.data.decode import UnreadableError, decode, quiet
 from autonovel.data.files import FileTable
 from autonovel.data.pixel_cache import PixelCache
 from autonovel.errors import AutonovelError, InputError
@@ -97,13 +97,14 @@ class FilePixels:
         """Return the images ``rows``, from the cache or their files, with checksums if so told."""
         out = np.zeros((len(rows), self.channels, self.side, self.side), np.uint8)
         broken, sums = [], []
-        for place, row in enumerate(rows):
-            try:
-                out[place] = self._one(row)
-            except (UnreadableError, OSError) as error:
-                broken.append((row, getattr(error, "strerror", None) or str(error)))
-            if summed:
-                sums.append(hashlib.blake2b(out[place], digest_size=8).digest())
+        with quiet():
+            for place, row in enumerate(rows):
+                try:
+                    out[place] = self._one(row)
+                except (UnreadableError, OSError) as error:
+                    broken.append((row, getattr(error, "strerror", None) or str(error)))
+                if summed:
+                    sums.append(hashlib.blake2b(out[place], digest_size=8).digest())
         if self.cache is not None:
             self.cache.release()
         return Decoded(torch.from_numpy(out), broken, b"".join(sums))
