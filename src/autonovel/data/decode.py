@@ -83,11 +83,12 @@ def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
     turn = TURNS.get(picture.getexif().get(ORIENTATION, 1)) if "exif" in picture.info else None
     flat = _flat(picture)
     width, height = flat.size
-    if (width, height) != (side, side):
+    if width != height:
         shorter = min(width, height)
-        left, top = (width - shorter) / 2, (height - shorter) / 2
-        box = (left, top, left + shorter, top + shorter)
-        flat = flat.resize((side, side), Image.Resampling.BILINEAR, box, reducing_gap=2.0)
+        left, top = (width - shorter) // 2, (height - shorter) // 2
+        flat = flat.crop((left, top, left + shorter, top + shorter))
+    if flat.width != side:
+        flat = flat.resize((side, side), Image.Resampling.BILINEAR, reducing_gap=2.0)
     if turn is not None:  # of a square, so that it may as well come last
         flat = flat.transpose(turn)
     mode = "L" if channels == 1 else "RGB"

@@ -106,12 +106,12 @@ def _without(
 ) -> ImageSet:
     """Return the images ``rows``, whose pixels are ``pixels``; the others are told of and stay on record."""
     found = replace(images, images=pixels, fingerprint=fingerprint)
-    if not broken:
+    lost = {**images.unreadable, **{images.ids[row]: reason for row, reason in broken.items()}}
+    if not lost:
         return found
-    lost = {images.ids[row]: reason for row, reason in broken.items()}
     named = ", ".join(f"{name} ({reason})" for name, reason in list(lost.items())[:SHOWN])
     display.say(
-        f"{len(lost)} of {len(images)} files cannot be read and are left out: {named}"
+        f"{len(lost)} of {len(images) + len(images.unreadable)} files cannot be read and are left out: {named}"
         f"{', …' if len(lost) > SHOWN else ''}. Each keeps a row in discovery.csv."
     )
     y = images.y[rows]
@@ -124,5 +124,5 @@ def _without(
         y=y,
         ids=tuple(images.ids[row] for row in rows.tolist()),
         truth=None if images.truth is None else images.truth[rows],
-        unreadable={**images.unreadable, **lost},
+        unreadable=lost,
     )
