@@ -217,7 +217,8 @@ _LOCKS: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
 def _leave_locks_to_the_parent() -> None:
     """Close the locks a forked worker has inherited, or it would hold them for a moment after its parent was killed."""
     for file in _LOCKS:
-        os.close(file.fileno())
+        if not file.closed:
+            os.close(file.fileno())
 
 
 if hasattr(os, "register_at_fork"):
