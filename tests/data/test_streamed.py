@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,17 @@ def image_set(pixels: object, n: int = N) -> ImageSet:
     return ImageSet(pixels, y, tuple(map(str, range(n))), ("a", "b"), truth=torch.arange(n) % 4)
 
 
+def test_large_batches_come_in_parts(pictures: tuple[Path, torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    root, wanted = pictures
+    monkeypatch.setattr("autonovel.data.streamed.BYTES_AT_ONCE", 3 * 3 * SIDE * SIDE)  # three images
+    found = list(streamed(root, workers=2).in_order(iter(torch.arange(N).split(7))))
+    assert [len(batch) for batch in found] == [7, 7, 7, 3] and torch.equal(torch.cat(found), wanted)
+    (root / "a" / "010.png").write_bytes(b"")
+    whole = list(streamed(root).decoded(iter(torch.arange(N).split(7)), summed=True))
+    assert [row for batch in whole for row, _ in batch.broken] == [5]
+    assert [len(batch.sums) for batch in whole] == [56, 56, 56, 24]
+
+
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -91,14 +103,37 @@ def test_both_loaders_give_the_same_batches(pictures: tuple[Path, torch.Tensor],
         source.close()
 
 
-def test_workers_end_with_the_loader(pictures: tuple[Path, torch.Tensor]) -> None:
-    source = loader(image_set(streamed(pictures[0])), CPU)
+def test_workers_stay_for_the_next_pass_and_end_with_the_images(pictures: tuple[Path, torch.Tensor]) -> None:
+    root, wanted = pictures
+    pixels = streamed(root)
+    source = loader(image_set(pixels), CPU)
     source.start(Merged(torch.arange(N), 4, 0, 1), range(1000))
     source.advance()
-    assert multiprocessing.active_children()
-    source.close()
+    crew = multiprocessing.active_children()
+    assert len(crew) == 1
+    source.close()  # in the middle of a pass
+    assert torch.equal(torch.cat(list(pixels.subset(torch.tensor([7, 3, 5])).split(2))), wanted[[7, 3, 5]])
+    assert multiprocessing.active_children() == crew
+    del source, pixels
     gc.collect()
     assert not multiprocessing.active_children()
+
+
+def test_a_pass_inside_a_pass_has_workers_of_its_own(pictures: tuple[Path, torch.Tensor]) -> None:
+    root, wanted = pictures
+    pixels = streamed(root)
+    outer = pixels.split(4)
+    first = next(outer)
+    assert torch.equal(torch.cat(list(pixels.split(5))), wanted)
+    assert torch.equal(torch.cat([first, *outer]), wanted)
+
+
+def test_other_work_does_not_go_to_the_same_workers(pictures: tuple[Path, torch.Tensor]) -> None:
+    root, wanted = pictures
+    pixels = streamed(root)
+    assert torch.equal(torch.cat(list(pixels.split(5))), wanted)
+    shapes = [chunk.shape for chunk in replace(pixels, side=3).split(12)]
+    assert shapes == [(12, 3, 3, 3)] * 2
 
 
 @pytest.mark.parametrize("how", ["gone", "damaged"])

@@ -78,6 +78,10 @@ class FileTable:
         """Return the table of the images ``rows``."""
         return replace(self, slots=self.slots[rows])
 
+    def whole(self) -> "FileTable":
+        """Return the table that was first made."""
+        return replace(self, slots=np.arange(self.total))
+
     def entry(self, row: int) -> Entry:
         """Return image number ``row``."""
         name, path = self._names(row)

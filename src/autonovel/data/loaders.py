@@ -99,7 +99,7 @@ class Streaming:
     def start(self, sampler: Sampler, epochs: range) -> None:
         """Begin to decode the batches of ``epochs``."""
         order = (index for epoch in epochs for index in sampler.epoch(epoch))
-        self.coming = self.pixels.in_order(order, pinned=self.device.type == "cuda")
+        self.coming = self.pixels.in_order(order)
 
     def advance(self) -> None:
         """Put the next batch into the buffer."""
@@ -108,8 +108,10 @@ class Streaming:
             self.buffer = images
         elif self.buffer.shape != images.shape:
             self.buffer = images.to(self.device)
+        elif self.device.type == "cuda":
+            self.buffer.copy_(images if images.is_pinned() else images.pin_memory(), non_blocking=True)
         else:
-            self.buffer.copy_(images, non_blocking=True)
+            self.buffer.copy_(images)
 
     def batch(self, index: Tensor, u: Tensor) -> Batch:
         """Return the batch in the buffer, which ``index`` must name, with the random numbers ``u``."""
@@ -118,5 +120,5 @@ class Streaming:
         return Batch(self.buffer, y, (y >= 0).float(), truth, u)
 
     def close(self) -> None:
-        """Stop the workers."""
+        """Give up what was decoded ahead."""
         self.coming = iter(())

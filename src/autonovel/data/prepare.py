@@ -45,6 +45,7 @@ def prepare(
         return replace(images, images=HostPixels(pixels)) if kind == "streaming" else images
     if not isinstance(pixels, FilePixels):
         return images
+    pixels = replace(pixels, pinned=device.type == "cuda")
     kept = _cache_folder(data, folder)
     if kind == "resident":
         display.say(told + ".")

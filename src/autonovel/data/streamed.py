@@ -1,35 +1,23 @@
 """Images that stay where they are — in files, or in the host's memory — and come to the device batch by batch."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+import itertools
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
+from autonovel.data.crew import Crew, Decoded, Order
 from autonovel.data.decode import UnreadableError, decode, quiet
 from autonovel.data.files import FileTable
 from autonovel.data.pixel_cache import PixelCache
-from autonovel.errors import AutonovelError, InputError
+from autonovel.errors import InputError
 
-AHEAD = 4  # batches that each worker may have ready
-
-
-class Decoded(NamedTuple):
-    """What a worker makes of one batch.
-
-    Attributes:
-        pixels: n×c×h×w uint8, zeros where a file cannot be read.
-        broken: row and reason of every file that cannot be read.
-        sums: 8 bytes of checksum per image, one after the other, where they were asked for.
-    """
-
-    pixels: Tensor
-    broken: list[tuple[int, str]]
-    sums: bytes
+BYTES_AT_ONCE = 1 << 23  # that a worker sends: containers have little shared memory
 
 
 @dataclass(frozen=True)
@@ -45,6 +33,8 @@ class FilePixels:
         workers: processes that decode.
         cache: of decoded images, if there is one.
         counts: c×256, how often each value occurs in each channel, once somebody has looked at all images.
+        pinned: whether batches come in pinned memory, for a GPU.
+        crew: the workers.
     """
 
     files: FileTable
@@ -53,6 +43,8 @@ class FilePixels:
     workers: int
     cache: PixelCache | None = None
     counts: Tensor | None = None
+    pinned: bool = False
+    crew: Crew = field(default_factory=Crew, repr=False, compare=False)
 
     @property
     def shape(self) -> torch.Size:
@@ -71,13 +63,18 @@ class FilePixels:
         """Return all images in order, ``size`` at a time."""
         return self.in_order(iter(torch.arange(len(self)).split(size)))
 
-    def in_order(self, batches: Iterator[Tensor], pinned: bool = False) -> Iterator[Tensor]:
+    def in_order(self, batches: Iterator[Tensor]) -> Iterator[Tensor]:
         """Return the batches of images, in this order, decoded ahead by workers."""
-        return (self.whole(done).pixels for done in self.decoded(batches, pinned))
+        return (self.whole(done).pixels for done in self.decoded(batches))
 
     def resized(self, side: int) -> "FilePixels":
         """Return the same images at another size (0: as they are)."""
-        return self if side in (0, self.side) else replace(self, side=side, cache=None, counts=None)
+        return self if side in (0, self.side) else replace(self, side=side, cache=None, counts=None, crew=Crew())
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Return what workers must know of these pixels to decode them."""
+        return id(self.files.text), self.side, self.channels, self.workers, self.pinned, self.cache
 
     def subset(self, rows: Tensor) -> "FilePixels":
         """Return the images ``rows``; they must be all that were counted."""
@@ -120,49 +117,25 @@ class FilePixels:
         self.cache.put(slot, key, pixels)
         return pixels
 
-    def decoded(self, batches: Iterator[Tensor], pinned: bool = False, summed: bool = False) -> Iterator[Decoded]:
-        """Return what workers make of the batches, in this order; they stop when the iterator is dropped."""
-        loader: DataLoader[Decoded] = DataLoader(
-            _Decoding(self, summed),
-            batch_sampler=_Rows(batches),
-            num_workers=self.workers,
-            collate_fn=_as_it_is,
-            pin_memory=pinned,
-            prefetch_factor=AHEAD,
-        )
-        try:
-            yield from loader
-        except RuntimeError as error:
-            if "DataLoader worker" not in str(error):
-                raise
-            raise AutonovelError(
-                f"a process that decodes images has ended ({str(error).splitlines()[0]}). If memory is short, lower "
-                "data.workers or the batch size; then go on with --resume."
-            ) from error
+    def decoded(self, batches: Iterator[Tensor], summed: bool = False) -> Iterator[Decoded]:
+        """Return what workers make of the batches, in this order."""
+        sent: deque[Tensor] = deque()
+        many = max(BYTES_AT_ONCE // self.shape[1:].numel(), 1)
 
+        def orders() -> Iterator[Order]:
+            for batch in batches:
+                sent.append(batch)
+                for part in batch.split(many):
+                    yield self.files.slots[part.numpy()].tolist(), summed  # workers know the whole table
 
-class _Decoding(Dataset[Decoded]):
-    """What a worker holds; a whole batch is asked of it at once."""
-
-    def __init__(self, pixels: FilePixels, summed: bool) -> None:
-        self.pixels, self.summed = pixels, summed
-
-    def __getitems__(self, rows: list[int]) -> Decoded:
-        return self.pixels.decode(rows, self.summed)
-
-
-class _Rows:
-    """Batches of row numbers as the workers want them; can be gone through once."""
-
-    def __init__(self, batches: Iterable[Tensor]) -> None:
-        self.batches = batches
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return (batch.tolist() for batch in self.batches)
-
-
-def _as_it_is(done: Any) -> Any:
-    return done
+        done = self.crew.work(replace(self, files=self.files.whole(), crew=Crew()), orders())
+        for first in done:
+            rows = sent.popleft()
+            parts = [first, *itertools.islice(done, len(rows.split(many)) - 1)]
+            row_of = dict(zip(self.files.slots[rows.numpy()].tolist(), rows.tolist(), strict=True))
+            broken = [(row_of[slot], reason) for part in parts for slot, reason in part.broken]
+            pixels = first.pixels if len(parts) == 1 else torch.cat([part.pixels for part in parts])
+            yield Decoded(pixels, broken, b"".join(part.sums for part in parts))
 
 
 @dataclass(frozen=True)
@@ -187,9 +160,9 @@ class HostPixels:
         """Return all images in order, ``size`` at a time."""
         return iter(self.images.split(size))
 
-    def in_order(self, batches: Iterator[Tensor], pinned: bool = False) -> Iterator[Tensor]:
+    def in_order(self, batches: Iterator[Tensor]) -> Iterator[Tensor]:
         """Return the batches of images, in this order."""
-        return (self.images[rows].pin_memory() if pinned else self.images[rows] for rows in batches)
+        return (self.images[rows] for rows in batches)
 
     def resized(self, side: int) -> "HostPixels":
         """Return the same images at another size (0: as they are)."""
