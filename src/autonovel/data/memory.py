@@ -1,10 +1,15 @@
 """Whether images go to the device whole or batch by batch."""
 
+import ctypes
+import functools
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
+SECONDS_BETWEEN_TRIMS = 2.0
 SHARE = 0.25  # of the free memory that images may take: networks, activations and features need the rest
 GROUP = Path("/sys/fs/cgroup")  # where Linux keeps the limit of a container
 
@@ -56,6 +61,31 @@ def choose(wanted: str, size: int, held: bool, device: torch.device) -> tuple[st
     kind = "resident" if size <= SHARE * free else "streaming"
     than = "at most" if kind == "resident" else "more than"
     return kind, f"{than} a quarter of the {gigabytes(free)} of {where} that are free"
+
+
+@functools.cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    try:
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # not glibc
+        return None
+    return found
+
+
+_last_trim = 0.0
+
+
+def trim() -> None:
+    """Return free pages of the heap to the system, every two seconds at most.
+
+    Between batches that come and go, glibc's heap was seen to grow by megabytes a batch: holes that no later tensor
+    fits into.  Giving them back takes some ten milliseconds.
+    """
+    global _last_trim
+    release, now = _malloc_trim(), time.monotonic()
+    if release is not None and now - _last_trim >= SECONDS_BETWEEN_TRIMS:
+        release(0)
+        _last_trim = now
 
 
 def gigabytes(size: float) -> str:

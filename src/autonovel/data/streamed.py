@@ -14,6 +14,7 @@ from torch import Tensor
 from autonovel.data.crew import Crew, Decoded, Order
 from autonovel.data.decode import UnreadableError, decode, quiet
 from autonovel.data.files import FileTable
+from autonovel.data.memory import trim
 from autonovel.data.pixel_cache import PixelCache
 from autonovel.errors import InputError
 
@@ -135,6 +136,7 @@ class FilePixels:
             row_of = dict(zip(self.files.slots[rows.numpy()].tolist(), rows.tolist(), strict=True))
             broken = [(row_of[slot], reason) for part in parts for slot, reason in part.broken]
             pixels = first.pixels if len(parts) == 1 else torch.cat([part.pixels for part in parts])
+            trim()
             yield Decoded(pixels, broken, b"".join(part.sums for part in parts))
 
 
