@@ -21,6 +21,7 @@ from autonovel import discovery, networks, record
 from autonovel.companion import Companion
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
+from autonovel.data.crew import deaths_explained
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError
@@ -103,7 +104,7 @@ class Outcome:
 def run(job: Job) -> Outcome:
     """Do the whole job and return what came of it; work already in the folder is taken up."""
     check_problem(job.train, job.n_new, job.recipe)
-    with torch_settings(precision(job.recipe.network.precision, job.device)):
+    with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
         return _run(job, as_seen(job))
 
 
@@ -199,7 +200,7 @@ def _on_test(job: Job, found: Found) -> tuple[ImageSet, Embedding] | tuple[None,
 def side_system(job: Job, name: str) -> None:
     """Bring a system of the comparison to its end under ``systems/NAME`` and write its scores there."""
     folder = job.folder / "systems" / name
-    with subfolder_lock(folder):
+    with subfolder_lock(folder), deaths_explained():
         if (folder / "results.json").exists():
             return
         if name == PIXELS:

@@ -4,6 +4,7 @@ A forked worker holds on to the memory its parent had at that moment.  The first
 there is a network, so that workers that stay are small ones, and later passes need not wait for new ones.
 """
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -50,6 +51,24 @@ class Work(Protocol):
         """Return the images ``rows``."""
 
 
+@contextlib.contextmanager
+def deaths_explained() -> Iterator[None]:
+    """Turn torch's word of a dead worker, which can interrupt this process anywhere, into an error of our own."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        raise _death(error) from error
+
+
+def _death(error: Exception) -> AutonovelError:
+    return AutonovelError(
+        f"a process that decodes images has ended ({(str(error) or type(error).__name__).splitlines()[0]}). If memory is "
+        "short, lower data.workers or the batch size; then go on with --resume."
+    )
+
+
 class Crew:
     """The workers for one kind of work; one that is asked for another kind starts anew."""
 
@@ -69,15 +88,14 @@ class Crew:
             return
         self._busy, self._orders.coming = True, orders
         try:
-            yield from self._started(work)
-        except RuntimeError as error:
+            with deaths_explained():
+                yield from self._started(work)
+        except AutonovelError:
             self._loader = None
-            if "DataLoader worker" not in str(error):
-                raise
-            raise AutonovelError(
-                f"a process that decodes images has ended ({str(error).splitlines()[0]}). If memory is short, lower "
-                "data.workers or the batch size; then go on with --resume."
-            ) from error
+            raise
+        except (EOFError, OSError) as error:  # killed while it handed a batch over
+            self._loader = None
+            raise _death(error) from error
         finally:
             self._busy, self._orders.coming = False, iter(())
 
