@@ -64,8 +64,8 @@ def deaths_explained() -> Iterator[None]:
 
 def _death(error: Exception) -> AutonovelError:
     return AutonovelError(
-        f"a process that decodes images has ended ({(str(error) or type(error).__name__).splitlines()[0]}). If memory is "
-        "short, lower data.workers or the batch size; then go on with --resume."
+        f"a process that decodes images has ended ({(str(error) or type(error).__name__).splitlines()[0]}). If memory "
+        "is short, lower data.workers or the batch size; then go on with --resume."
     )
 
 
