@@ -40,5 +40,6 @@ def numbers(run: Path) -> dict[str, Any]:
         "model": (run / "model.safetensors").read_bytes(),
         "embedding": (run / "embedding.safetensors").read_bytes(),
         "metrics": journal(run / "metrics.jsonl"),
+        "kept": {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("embedding-epoch-*")},
         "side metrics": journal(run / "systems" / "rankstats" / "metrics.jsonl"),
     }

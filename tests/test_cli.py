@@ -1,5 +1,6 @@
 """The command line: what it prints, how fast it answers, and its exit codes."""
 
+import io
 import json
 import re
 import subprocess
@@ -77,6 +78,8 @@ def test_doctor_fails_when_an_objective_is_wrong(monkeypatch: pytest.MonkeyPatch
         (["run", "demo", "--resume", "--overwrite"], ["--resume", "--overwrite", "give one"]),
         (["run", "demo", "--set", "incremental.k=0"], ["incremental.k is 0", "at least 1"]),
         (["run", "demo", "--set", "joint.augment.crop=-1"], ["joint.augment.crop is -1"]),
+        (["run", "demo", "--stages", "4"], ["--stages is '4'", "3 (joint)"]),
+        (["run", "demo", "--stages", "one"], ["--stages is 'one'", "whole numbers"]),
         (["run", "demo", "--set", "data.first_known=3"], ["known and first_known are both set"]),
         (["run", "demo", "--set", "joint.frozen=stem,block1,block2,block3"], ["only heads would learn"]),
         (["run", "demo", "--set", "pretrain.kind=weights"], ["pretrain.weights is ''", "not a file"]),
@@ -109,6 +112,23 @@ def test_the_first_line_says_what_how_long_where_and_what_departs(tmp_path: Path
     process.stdout.close()
     assert "5-9 to be discovered" in lines[0] and "two minutes" in lines[0] and "runs/demo-seed0" in lines[0]
     assert lines[2].startswith("Departs from the paper: ") and "ResNet-18" in lines[2]
+
+
+def test_the_time_left_is_reckoned_from_the_first_news_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes before it, compiling above all, will not come again."""
+    from rich.console import Console
+
+    from autonovel import terminal
+
+    now, printed = [0.0], io.StringIO()
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    display = terminal.TerminalDisplay(Console(file=printed, width=200))
+    display.begin("1-rotation", 110, 0)
+    for now[0], done in ((100.0, 10), (120.0, 20)):
+        display.update("1-rotation", done, {}, 1.0)
+    _, first, second = printed.getvalue().splitlines()
+    assert "left" not in first
+    assert "180 s left" in second
 
 
 def test_a_collapse_is_caught(tmp_path: Path) -> None:
@@ -190,8 +210,6 @@ def test_show_is_one_line_a_setting_where_there_is_no_terminal() -> None:
 
 
 def test_the_live_display_keeps_name_share_and_time_left_in_a_narrow_window() -> None:
-    import io
-
     from rich.console import Console
 
     from autonovel.terminal import TerminalDisplay
@@ -201,7 +219,8 @@ def test_the_live_display_keeps_name_share_and_time_left_in_a_narrow_window() ->
         screen = io.StringIO()
         display = TerminalDisplay(Console(file=screen, force_terminal=True, width=width, color_system=None))
         display.begin("3-joint rankstats-incremental", 200, 0)
-        display.update("3-joint rankstats-incremental", 50, terms, 2000.0)
+        for done in (49, 50):  # two, for an estimate needs a pace
+            display.update("3-joint rankstats-incremental", done, terms, 2000.0)
         display.close()
         last = [line for line in screen.getvalue().splitlines() if "3-joint rankstats-incremental" in line][-1]
         assert "25 %" in last and "s left" in last and len(last) <= width + 20  # and a few control characters

@@ -2,18 +2,24 @@
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
 from autonovel import draws, networks, selftest
 from autonovel.data import ImageSet, channel_statistics, loader
 from autonovel.data.streamed import HostPixels
+from autonovel.kept import kept_features
 from autonovel.methods.rankstats import Joint
+from autonovel.run_folder import Journal
 from autonovel.settings import Augment
 from autonovel.settings import Joint as Settings
+from autonovel.terminal import TerminalDisplay
 from autonovel.training import optimisers
 from autonovel.training.cuda_graph import GraphStep
+from autonovel.training.loop import Context, run_stage
 from autonovel.training.steps import Step
 
 pytestmark = [
@@ -76,6 +82,20 @@ def test_streamed_batches_train_as_resident_ones(kind: type[Step]) -> None:
         torch.testing.assert_close(streamed_means[name], value, rtol=1e-4, atol=1e-5)
     for name, value in weights.items():
         torch.testing.assert_close(streamed_weights[name].float(), value.float(), rtol=1e-3, atol=1e-4)
+
+
+def test_a_recorded_stage_can_be_watched(tmp_path: Path) -> None:
+    images, journal = some_images(), Journal(tmp_path / "metrics.jsonl")
+    settings = Settings(epochs=4, batch_size=32, frozen=("stem",), lr=0.02, watch=64, keep_embeddings_at=(0, 2))
+    model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
+    model.precision = "bf16"
+    display = TerminalDisplay(Console(quiet=True))
+    context = Context(tmp_path, journal, 0, torch.device("cuda"), display, keep_going=True)
+    run_stage(model, Joint(settings, 2, 2, 0), images, context)
+    display.close()
+    assert all(0 <= line["pairs/flipped"] <= 1 for line in journal.lines) and len(journal.lines) == 4
+    kept = kept_features(tmp_path / "stages" / "3-joint")
+    assert [one.epoch for one in kept] == [0, 2] and not torch.equal(kept[0].z, kept[1].z)
 
 
 def test_the_objectives_agree_with_their_loops_on_the_gpu() -> None:

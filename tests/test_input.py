@@ -14,9 +14,9 @@ from autonovel import recipe
 from autonovel.data import ImageSet, LabelledImages, channel_statistics, image_set, image_tensor, known_and_new, resize
 from autonovel.data.arrays import label_numbers
 from autonovel.data.checks import check_problem
-from autonovel.data.splits import first_of_each_class, hold_out
+from autonovel.data.splits import choose_classes, first_of_each_class, hold_out
 from autonovel.errors import InputError, UsageError
-from autonovel.settings import Recipe
+from autonovel.settings import Data, Recipe
 
 RNG = np.random.default_rng(0)
 GREY = RNG.integers(0, 256, (3, 5, 6), dtype=np.uint8)
@@ -277,7 +277,7 @@ def numbers(part: LabelledImages | ImageSet) -> list[int]:
 
 
 def test_known_and_new_classes() -> None:
-    found = known_and_new(labelled_images(), ("dog", "bee"))
+    found = known_and_new(labelled_images(), *choose_classes(NAMES, Data(known=("dog", "bee"))))
     assert found.class_names == ("bee", "dog")  # in the order of the source
     assert found.new_names == ("ant", "cat")
     assert found.truth is not None
@@ -323,15 +323,50 @@ def test_held_out_images_are_a_function_of_the_seed() -> None:
 
 def test_a_known_class_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UsageError) as error:
-        known_and_new(labelled_images(), ("ant", "wolf"))
+        choose_classes(NAMES, Data(known=("ant", "wolf")))
     assert "wolf" in message(error) and "ant, bee, cat, dog" in message(error)
     assert "data.known" in message(error)
 
 
 def test_knowing_every_class_is_refused() -> None:
     with pytest.raises(UsageError) as error:
-        known_and_new(labelled_images(), NAMES)
+        choose_classes(NAMES, Data(known=NAMES))
     assert "every class" in message(error) and "Leave some out" in message(error)
+
+
+@pytest.mark.parametrize(
+    ("data", "known", "new"),
+    [
+        (Data(first_known=2), ("ant", "bee"), ("cat", "dog")),
+        (Data(first_known=2, first_new=1), ("ant", "bee"), ("cat",)),
+        (Data(known=("dog",), first_new=2), ("dog",), ("ant", "bee")),
+        (Data(known=("cat", "ant"), new=("dog",)), ("ant", "cat"), ("dog",)),
+    ],
+)
+def test_classes_are_chosen(data: Data, known: tuple[str, ...], new: tuple[str, ...]) -> None:
+    assert choose_classes(NAMES, data) == (known, new)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (Data(known=("ant",), new=("wolf",)), ["data.new", "wolf", "ant, bee, cat, dog"]),
+        (Data(known=("ant", "bee"), new=("bee", "cat")), ["data.new", "bee", "one or the other"]),
+        (Data(first_known=3, first_new=2), ["data.first_new is 2", "only 1"]),
+    ],
+)
+def test_impossible_choices_of_classes_are_refused(data: Data, words: list[str]) -> None:
+    with pytest.raises(UsageError) as error:
+        choose_classes(NAMES, data)
+    assert all(word in message(error) for word in words)
+
+
+def test_images_of_classes_neither_known_nor_new_are_left_out() -> None:
+    found = known_and_new(labelled_images(), ("dog",), ("bee",))
+    assert numbers(found) == [number for number in range(40) if number % 4 in (1, 3)]
+    assert found.ids[:3] == ("000001", "000003", "000005")  # their places in the source
+    assert found.truth is not None and found.truth[:2].tolist() == [1, 0]
+    assert found.y[:2].tolist() == [-1, 0] and found.new_names == ("bee",)
 
 
 @pytest.mark.parametrize(("count", "wanted"), [(0, 40), (1, 4), (3, 12), (50, 40)])

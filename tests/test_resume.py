@@ -92,3 +92,20 @@ def test_evaluate_repeats_the_scores_of_the_run(undisturbed: Path) -> None:
     again, stored = json.loads(done.stdout), json.loads((undisturbed / "results.json").read_text())
     assert again["systems"] == stored["systems"]
     assert again["incremental"] == stored["incremental"]
+
+
+@pytest.mark.slow
+def test_a_run_done_stage_by_stage_ends_with_the_same_numbers(tmp_path: Path, undisturbed: Path) -> None:
+    folder = tmp_path / "run"
+    common = ("run", TINY, "--out", folder, "--device", "cpu")
+    first = autonovel(*common, "--stages", "1")
+    assert first.returncode == 0 and "Stage 1 is done" in first.stdout, first.stderr
+    assert (folder / "stages/1-rotation/stage.json").exists() and not (folder / "stages/2-supervised").exists()
+    skipping = autonovel(*common, "--resume", "--stages", "3")
+    assert skipping.returncode == 2
+    assert "2-supervised is not finished" in skipping.stderr and "--stages leaves it out" in skipping.stderr
+    for stages in ("2", "3"):
+        done = autonovel(*common, "--resume", "--stages", stages)
+        assert done.returncode == 0, done.stderr
+        assert (folder / "results.json").exists() == (stages == "3")
+    assert numbers(folder) == numbers(undisturbed)

@@ -39,6 +39,12 @@ def test_runs_with_other_settings_are_never_averaged() -> None:
     assert [(row.recipe, row.ours) for row in found] == [("cifar10-fast", "90.0"), ("cifar10-fast joint.k=3", "50.0")]
 
 
+def test_what_is_only_shown_or_kept_makes_no_other_recipe() -> None:
+    changed = {"run.map_points": 50, "joint.keep_embeddings_at": [0, 30], "joint.watch": 0, "incremental.watch": 9}
+    (row,) = table.rows([result(0, 0.9), result(1, 0.9, changed=changed)])
+    assert (row.recipe, row.paper, row.seeds) == ("cifar10-fast", "90.4 ± 0.5", (0, 1))
+
+
 def test_old_new_all_names_protocol_and_split() -> None:
     joint = {"split": "held-out test images", "protocols": {MATCHED_EACH: {"old": 0.9, "new": 0.8, "all": 0.85}}}
     row = table.rows([result(0, 0.9, incremental=joint)])[-1]

@@ -41,6 +41,9 @@ Device = Annotated[str, typer.Option("--device", help="cpu, cuda, mps or auto.")
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")]
 KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Train on after a collapse.")]
+Stages = Annotated[
+    str, typer.Option("--stages", metavar="N,N,…", help="Train only these stages now; a later command goes on.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -67,6 +70,13 @@ def _whole_numbers(option: str, text: str) -> list[int]:
     if not all(part.isdecimal() and 0 < int(part) < 10**6 for part in parts):
         raise UsageError(f"{option} is {text!r}; give whole numbers with commas between them, such as 1,5,10.")
     return [int(part) for part in parts]
+
+
+def _stages(text: str) -> tuple[int, ...]:
+    chosen = tuple(sorted(set(_whole_numbers("--stages", text))))
+    if not chosen or not set(chosen) <= {1, 2, 3}:
+        raise UsageError(f"--stages is {text!r}; choose among 1 (rotation), 2 (supervised) and 3 (joint), such as 1,2.")
+    return chosen
 
 
 def _version(wanted: bool) -> None:
@@ -112,13 +122,15 @@ def run(
     resume: Resume = False,
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
+    stages: Stages = "1,2,3",
 ) -> None:
     """Run RECIPE on its source of images."""
     with _plain_errors():
         from autonovel.commands import run_recipe
 
         place = [f"data.path={data}"] if data else []
-        run_recipe(recipe, out, seed, place + (sets or []), device, resume, overwrite, keep_going)
+        chosen = _stages(stages)
+        run_recipe(recipe, out, seed, place + (sets or []), device, resume, overwrite, keep_going, stages=chosen)
 
 
 @app.command()
@@ -136,6 +148,7 @@ def reproduce(
     sets: Sets = None,
     device: Device = "auto",
     keep_going: KeepGoing = False,
+    stages: Stages = "1,2,3",
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
 
@@ -147,7 +160,7 @@ def reproduce(
 
         place = [f"data.path={data}"] if data else []
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
-        reproduce_recipe(recipe, seeds, out, place + (sets or []), device, keep_going, compared)
+        reproduce_recipe(recipe, seeds, out, place + (sets or []), device, keep_going, compared, _stages(stages))
 
 
 @app.command()
@@ -186,6 +199,21 @@ def table(
         from autonovel.commands import print_table
 
         print_table(runs, as_json)
+
+
+@app.command()
+def figures(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold such.")],
+    to: Annotated[Path, typer.Option("--to", help="Folder for pictures, captions and numbers.")] = Path("figures"),
+    pair: Annotated[
+        str, typer.Option("--pair", metavar="A,B", help="Two classes whose overlap is told. Default: the largest.")
+    ] = "",
+) -> None:
+    """Draw the figures of the paper that RUNS allow, and say which they do not."""
+    with _plain_errors():
+        from autonovel.commands import draw_figures
+
+        draw_figures(runs, to, pair)
 
 
 @app.command()

@@ -31,10 +31,12 @@ def run_recipe(
     keep_going: bool,
     started: float = STARTED,
     base: Path | None = None,
+    stages: tuple[int, ...] = (1, 2, 3),
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
-    Stages 1 and 2 are taken over from the run at ``base`` where the two may share them.  Returns the run folder.
+    Stages 1 and 2 are taken over from the run at ``base`` where the two may share them; of the stages, those named
+    in ``stages`` are trained.  Returns the run folder.
     """
     if resume and overwrite:
         raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
@@ -80,11 +82,16 @@ def run_recipe(
         for stage in adopt_stages(folder, base) if base else []:
             console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
         try:
-            job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started)
+            job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages)
             outcome = pipeline.run(job)
         finally:
             display.close()
-        discard_cache(folder)
+        if outcome is not None:
+            discard_cache(folder)
+    if outcome is None:
+        done = f"Stage {max(stages)} is done in {folder}; the same command with --resume and later --stages goes on."
+        console.print(done, highlight=False, soft_wrap=True)
+        return folder
     print_results(console, outcome.results)
     look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
     console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True)
@@ -99,6 +106,7 @@ def reproduce_recipe(
     device: str,
     keep_going: bool,
     compared: tuple[Variant, ...] = (),
+    stages: tuple[int, ...] = (1, 2, 3),
 ) -> None:
     """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table."""
     label, folders, started = recipe.load(name, sets).recipe.name, [], STARTED
@@ -109,11 +117,12 @@ def reproduce_recipe(
             changes = [f"{key}={json.dumps(value)}" for key, value in variant.settings.items()]
             if compared:  # a study is about ranking statistics alone
                 changes.append('run.systems=["rankstats"]')
-            folders.append(
-                run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, base)
-            )
+            run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, base, stages)
+            folders.append(folder)
             started = time.monotonic()
-    print_table(folders, as_json=False)
+    finished = [folder for folder in folders if (folder / "results.json").exists()]
+    if finished:
+        print_table(finished, as_json=False)
 
 
 def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:
@@ -265,3 +274,32 @@ def print_table(paths: list[Path], as_json: bool) -> None:
 
     results = table.collect(paths)
     print(json.dumps(table.as_json(results), indent=2) if as_json else table.markdown(results))
+
+
+def draw_figures(paths: list[Path], to: Path, pair: str) -> None:
+    """Draw the figures that the runs at ``paths`` allow, with progress; say what was written and what was left out."""
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    from autonovel.figures import write_figures
+
+    classes = tuple(name.strip() for name in pair.split(",")) if pair else None
+    if classes is not None and (len(set(classes)) != 2 or len(classes) != 2 or not all(classes)):
+        raise UsageError(f"--pair is {pair!r}; name two classes with a comma between them, such as cat,dog.")
+    console = Console()
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def tick(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
+
+        written = write_figures(paths, to, tick, (classes[0], classes[1]) if classes else None)
+    for name, files in written.files.items():
+        console.print(f"{', '.join(str(to / file) for file in files)}\n  {written.captions[name]}", highlight=False,
+                      soft_wrap=True, markup=False)  # fmt: skip
+    for name, reason in written.left_out.items():
+        console.print(f"{name} was left out: {reason}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"The numbers behind them are in {to / 'figures.json'}.", highlight=False, soft_wrap=True)
+    if not written.files:
+        raise UsageError("none of the figures can be drawn from these runs; the reasons are above.")

@@ -117,6 +117,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
             job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
+            assert outcome is not None  # all stages were asked for
             if self.out is not None:
                 display.say(f"Wrote {folder}.")
         self._folder = folder

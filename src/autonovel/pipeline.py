@@ -24,7 +24,8 @@ from autonovel.data.checks import check_problem
 from autonovel.data.crew import deaths_explained
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
-from autonovel.errors import AutonovelError
+from autonovel.errors import AutonovelError, UsageError
+from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.rotnet import Rotation
@@ -38,6 +39,7 @@ from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
 
+ALL_STAGES = (1, 2, 3)
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
 
 
@@ -56,6 +58,7 @@ class Job:
         display: for progress.
         keep_going: go on after a collapse.
         started: when the work began, on the monotonic clock; the total time counts from here.
+        stages: numbers of the stages that may be trained now; earlier ones must be there.
     """
 
     recipe: Recipe
@@ -68,6 +71,7 @@ class Job:
     display: Display
     keep_going: bool = False
     started: float = field(default_factory=time.monotonic)
+    stages: tuple[int, ...] = ALL_STAGES
 
     @property
     def problem(self) -> Problem:
@@ -101,18 +105,28 @@ class Outcome:
     results: dict[str, Any]
 
 
-def run(job: Job) -> Outcome:
-    """Do the whole job and return what came of it; work already in the folder is taken up."""
+def run(job: Job) -> Outcome | None:
+    """Do the job and return what came of it; work already in the folder is taken up.
+
+    None means that the last stage was not asked for, so nothing is delivered yet.
+    """
     check_problem(job.train, job.n_new, job.recipe)
     with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
         return _run(job, as_seen(job))
 
 
-def _run(job: Job, seen: Job) -> Outcome:
+def _run(job: Job, seen: Job) -> Outcome | None:
     for stage in shared_stages(seen).values():
         if (job.folder / "stages" / stage.name / "stage.json").exists():
             job.display.say(f"{stage.name}: done before")
+        elif stage.number not in job.stages and stage.number < max(job.stages):
+            raise UsageError(
+                f"stage {stage.name} is not finished in {job.folder}, and --stages leaves it out. Name it."
+            )
+    save_truth(job.folder, job.train)
     _, seconds = extractor(seen)
+    if ALL_STAGES[-1] not in job.stages:
+        return None
     primary, *others = job.recipe.run.systems
     failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
@@ -146,7 +160,8 @@ def extractor(job: Job) -> tuple[Model, dict[str, float]]:
     seconds = {}
     context = job.context(job.folder)
     for name, stage in shared_stages(job).items():
-        seconds[name] = run_stage(model, stage, job.train, context)
+        if stage.number <= max(job.stages):
+            seconds[name] = run_stage(model, stage, job.train, context)
     return model.to(job.device), seconds
 
 
@@ -210,6 +225,8 @@ def side_system(job: Job, name: str) -> None:
             content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:
             found = system(job, name, folder)
+            if _trains(job, name):  # features of its own, which the figures compare
+                found.embedding.save(folder / "embedding.safetensors")
             content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
         write_json(folder / "results.json", content)
 

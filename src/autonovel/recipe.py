@@ -216,7 +216,7 @@ def _checked(key: str, value: Any, known: Flat) -> Any:
     if isinstance(default, tuple):
         entries = value.split(",") if isinstance(value, str) and value else value
         entries = list(entries) if isinstance(entries, list | tuple) else [entries] if entries not in ("", None) else []
-        if key.endswith("decay_at"):  # --set pretrain.decay_at=60,120 arrives as words
+        if key.endswith("_at"):  # epochs; --set pretrain.decay_at=60,120 arrives as words
             entries = [int(e) if isinstance(e, str) and re.fullmatch(r"\s*\d{1,9}\s*", e) else e for e in entries]
             return tuple(_scalar(key, int, entry) for entry in entries)
         return tuple(_scalar(key, str, entry) for entry in entries)

@@ -71,8 +71,10 @@ class Data(Section):
                           "tar shards, or the caller's arrays",
                           choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "folder", "shards"))  # fmt: skip
     path: str = setting("", "folder of the benchmark's files (--data)")
-    known: tuple[str, ...] = setting((), "names of the known classes; all others of the source are new")
+    known: tuple[str, ...] = setting((), "names of the known classes")
     first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
+    new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")
+    first_new: int = setting(0, "instead of naming them, take this many classes after the known ones as new", low=0)
     per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
     size: int = setting(0, "side to which images are resized (0: left as they are); of image files, the central square "
                         "is", low=0)  # fmt: skip
@@ -89,8 +91,9 @@ class Data(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.known and self.first_known:
-            raise UsageError("known and first_known are both set; choose one of them (the other empty or 0).")
+        for one, other in (("known", "first_known"), ("new", "first_new")):
+            if getattr(self, one) and getattr(self, other):
+                raise UsageError(f"{one} and {other} are both set; choose one of them (the other empty or 0).")
 
 
 # where images lie and how they come to the device: nothing of it changes a result
@@ -208,6 +211,11 @@ class Joint(Stage):
     pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip
+
+    watch: int = setting(512, "unlabelled images on which flips of pair labels are counted each epoch (0: none)", low=0)
+    keep_embeddings_at: tuple[int, ...] = setting(
+        (), "epochs (0: the start) at which the features of the unlabelled images are kept for figures", low=0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

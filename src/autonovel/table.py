@@ -11,6 +11,7 @@ from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.run_folder import read_json
+from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 Results = dict[str, Any]
@@ -91,7 +92,7 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
 
 def _name(results: Results) -> str:
     """Return the recipe with the settings that were changed, so that unlike runs are never averaged."""
-    changed = {k: v for k, v in (results.get("changed") or {}).items() if k != "run.systems"}
+    changed = {k: v for k, v in (results.get("changed") or {}).items() if not k.startswith(WITHOUT_EFFECT)}
     return str(results["recipe"]) + "".join(f" {key}={value}" for key, value in sorted(changed.items()))
 
 

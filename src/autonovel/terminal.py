@@ -21,7 +21,7 @@ class TerminalDisplay:
         self.console = console
         self.tasks: dict[str, TaskID] = {}
         self.totals: dict[str, int] = {}
-        self.begun: dict[str, tuple[float, int]] = {}
+        self.begun: dict[str, tuple[float, int]] = {}  # time and step of a stage's first news
         self.printed: dict[str, float] = {}
         self.bars: Progress | None = None
         self.lock = threading.Lock()  # systems trained beside each other report from threads of their own
@@ -32,7 +32,8 @@ class TerminalDisplay:
 
     def begin(self, stage: str, total: int, done: int) -> None:
         """Open a bar, or print a line."""
-        self.totals[stage], self.begun[stage] = total, (time.monotonic(), done)
+        self.totals[stage] = total
+        self.begun.pop(stage, None)
         self.printed[stage] = time.monotonic()
         if not self.console.is_terminal:
             self.say(f"{stage}: {total} steps" + (f", going on from step {done}" if done else ""))
@@ -61,7 +62,7 @@ class TerminalDisplay:
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
         """Move the bar, or print a line now and then."""
         rate = f"{images_per_second:,.0f} images/s"
-        left = f"{self._left(stage, done):,.0f} s left"
+        left = self._left(stage, done)
         if self.bars is not None:
             self.bars.update(self.tasks[stage], completed=done, left=left, terms=self._fitting(terms, rate))
         elif time.monotonic() - self.printed[stage] >= SECONDS_BETWEEN_LINES:
@@ -69,10 +70,13 @@ class TerminalDisplay:
             share = 100 * done / max(self.totals[stage], 1)
             self.say(f"{stage}: {share:3.0f} %  {_terms(terms)}  {rate}  {left}")
 
-    def _left(self, stage: str, done: int) -> float:
-        start, already = self.begun[stage]
-        per_step = (time.monotonic() - start) / max(done - already, 1)
-        return per_step * (self.totals[stage] - done)
+    def _left(self, stage: str, done: int) -> str:
+        """Return the time left at the pace since the first news; what came before, compiling, does not come again."""
+        start, already = self.begun.setdefault(stage, (time.monotonic(), done))
+        if done == already:
+            return ""
+        per_step = (time.monotonic() - start) / (done - already)
+        return f"{per_step * (self.totals[stage] - done):,.0f} s left"
 
     def end(self, stage: str) -> None:
         """Close the bar."""

@@ -10,6 +10,10 @@ from autonovel.settings import PLACES
 
 FULL = "full"
 SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
+# settings of what is run, shown and kept beside; results are the same under any of them
+WITHOUT_EFFECT = (
+    "run.", "joint.watch", "joint.keep_embeddings_at", "incremental.watch", "incremental.keep_embeddings_at",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

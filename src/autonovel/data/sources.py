@@ -6,7 +6,7 @@ from pathlib import Path
 from autonovel.data import cifar, folder, sample, shards, svhn
 from autonovel.data.imageset import ImageSet
 from autonovel.data.listing import Listing, problem
-from autonovel.data.splits import LabelledImages, first_of_each_class, hold_out, known_and_new
+from autonovel.data.splits import LabelledImages, choose_classes, first_of_each_class, hold_out, known_and_new
 from autonovel.errors import UsageError
 from autonovel.settings import Data, Recipe
 
@@ -62,7 +62,6 @@ def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
         train, test = hold_out(train, data.test_fraction, seed)
     elif data.test_fraction:
         raise UsageError(f"{data.source} has test images of its own; leave data.test_fraction at 0.")
-    known = data.known or train.names[: data.first_known]
-    found = known_and_new(train, known)
-    n_new = data.new_classes or len(found.new_names)
-    return found, known_and_new(test, known) if test is not None else None, n_new
+    known, new = choose_classes(train.names, data)
+    held = known_and_new(test, known, new) if test is not None else None
+    return known_and_new(train, known, new), held, data.new_classes or len(new)

@@ -8,6 +8,7 @@ from torch import Tensor
 from autonovel import draws
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import UsageError
+from autonovel.settings import Data
 
 
 @dataclass(frozen=True)
@@ -42,27 +43,42 @@ def hold_out(source: LabelledImages, fraction: float, seed: int) -> tuple[Labell
     return kept, held
 
 
-def known_and_new(source: LabelledImages, known: tuple[str, ...]) -> ImageSet:
-    """Return the images with labels for the ``known`` classes only; all other classes are new.
+def choose_classes(names: tuple[str, ...], data: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the known and of the new classes, in the source's order, as ``data`` chooses them."""
+    for key, chosen in (("known", data.known), ("new", data.new)):
+        strange = [name for name in chosen if name not in names]
+        if strange:
+            raise UsageError(f"data.{key} names {', '.join(strange)}; the classes are {', '.join(names)}.")
+    known = tuple(name for name in names if name in (data.known or names[: data.first_known]))
+    both = [name for name in data.new if name in known]
+    if both:
+        raise UsageError(f"data.new names {', '.join(both)}, known at the same time. A class is one or the other.")
+    others = tuple(name for name in names if name not in known)
+    if not others:
+        raise UsageError("data.known names every class, so none is left to discover. Leave some out.")
+    if data.first_new > len(others):
+        raise UsageError(f"data.first_new is {data.first_new}, but only {len(others)} classes are not known.")
+    new = tuple(name for name in others if name in data.new) or others[: data.first_new or None]
+    return known, new
+
+
+def known_and_new(source: LabelledImages, known: tuple[str, ...], new: tuple[str, ...]) -> ImageSet:
+    """Return the images of both kinds of classes, with labels for the ``known`` ones only.
 
     Args:
         source: images with labels.
         known: names of the classes whose labels may be used.
+        new: names of the classes to be discovered; images of any other class are left out.
     """
-    unknown = [name for name in known if name not in source.names]
-    if unknown:
-        raise UsageError(f"data.known names {', '.join(unknown)}; the classes are {', '.join(source.names)}.")
-    new = tuple(name for name in source.names if name not in known)
-    if not new:
-        raise UsageError("data.known names every class, so none is left to discover. Leave some out.")
-    class_names = tuple(name for name in source.names if name in known)
-    order = {name: number for number, name in enumerate(class_names + new)}
-    truth = torch.tensor([order[name] for name in source.names])[source.labels]
+    number = {name: place for place, name in enumerate(known + new)}
+    truth = torch.tensor([number.get(name, -1) for name in source.names])[source.labels]
+    chosen = truth >= 0
+    truth = truth[chosen]
     return ImageSet(
-        images=source.images,
-        y=torch.where(truth < len(class_names), truth, -1),
-        ids=tuple(f"{number:06d}" for number in range(len(truth))),
-        class_names=class_names,
+        images=source.images if chosen.all() else source.images[chosen],
+        y=torch.where(truth < len(known), truth, -1),
+        ids=tuple(f"{row:06d}" for row in chosen.nonzero()[:, 0].tolist()),  # its place in the source
+        class_names=known,
         truth=truth,
         new_names=new,
     )

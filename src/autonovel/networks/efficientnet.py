@@ -91,6 +91,7 @@ def load_pretrained(trunk: Trunk) -> None:
 
 def _in_order(stored: dict[str, Tensor]) -> list[Tensor]:
     """Return the tensors stem first, then block by block, then top; as stored, the last layers need not be last."""
+
     def place(key: str) -> tuple[int, int]:
         if key.startswith(("_conv_stem.", "_bn0.")):
             return 0, 0

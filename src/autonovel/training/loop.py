@@ -18,7 +18,7 @@ from autonovel.data import ImageSet, loader
 from autonovel.errors import GuardError
 from autonovel.networks import Model
 from autonovel.run_folder import Journal, read_json, write_json
-from autonovel.training import checkpoint, guard, optimisers
+from autonovel.training import checkpoint, guard, observe, optimisers
 from autonovel.training.display import Display
 from autonovel.training.schedules import learning_rate
 from autonovel.training.stage import Stage
@@ -94,6 +94,9 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
         take_step = _step_kind(context)(model, stage, source, optimiser, steps)
         watch = _Stopwatch(context.display, context.title(stage), before)
         context.display.begin(context.title(stage), epochs * steps, first * steps)
+        observers = observe.observers(stage.settings, images, context.seed, saved.parent)
+        for observer in observers:
+            observer.look(model, first)
         for epoch in range(first, epochs):
             stage.before_epoch(model, images, epoch)
             model.train()
@@ -103,6 +106,8 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
                 take_step(index, u, step, learning_rate(stage.settings, step, steps))
                 watch.tick(step + 1, len(index), take_step.terms)
             means = take_step.end_of_epoch()
+            for observer in observers:
+                means |= observer.look(model, epoch + 1)
             _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
             _check(context, means, stage.name, epoch)
             if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:

@@ -13,8 +13,8 @@ def make(s: Stage, parameters: Iterable[nn.Parameter]) -> Optimizer:
     """Return the optimiser of a stage for the parameters that are not frozen."""
     trained = [p for p in parameters if p.requires_grad]
     if s.optimiser == "adam":
-        on_gpu = any(p.is_cuda for p in trained)  # capturable: its step counter must live where the graph can see it
-        return torch.optim.Adam(trained, lr=s.lr, weight_decay=s.weight_decay, capturable=on_gpu)
+        # fused: its step counter lives on the device, where a recorded step can see it
+        return torch.optim.Adam(trained, lr=s.lr, weight_decay=s.weight_decay, fused=True)
     return torch.optim.SGD(
         trained,
         lr=s.lr,

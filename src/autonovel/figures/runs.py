@@ -1,0 +1,145 @@
+"""The runs that figures are drawn from: what they were, and which of their files are there."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from autonovel.errors import UsageError
+from autonovel.kept import Truth, load_truth
+from autonovel.run_folder import Journal, check_format, read_json
+from autonovel.variants import ABLATIONS, WITHOUT_EFFECT
+
+JOINT = "3-joint"
+PLAIN, GROWN = "rankstats", "rankstats-incremental"
+VARIED = {"joint.k"} | {key for variant in ABLATIONS for key in variant.settings}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder.
+
+    Attributes:
+        folder: where it is.
+        settings: all settings by dotted name.
+        changed: those given other values than the recipe has, as far as they matter for the results.
+        seed: its seed.
+        primary: its primary system.
+        results: ``results.json``; None if the run is not finished.
+    """
+
+    folder: Path
+    settings: dict[str, Any]
+    changed: dict[str, Any]
+    seed: int
+    primary: str
+    results: dict[str, Any] | None
+
+    @property
+    def recipe(self) -> str:
+        """Return the name of the recipe."""
+        return str(self.settings["name"])
+
+    @property
+    def map_points(self) -> int:
+        """Return how many images a map shows."""
+        return int(self.settings["run.map_points"])
+
+    def system(self, name: str) -> Path | None:
+        """Return the folder in which system ``name`` left its stages, journal and embedding; None without it."""
+        if name == self.primary:
+            return self.folder
+        place = self.folder / "systems" / name
+        return place if place.is_dir() else None
+
+    def embedding(self, name: str) -> Path | None:
+        """Return the file with what system ``name`` says of all images; None if it was not kept."""
+        place = self.system(name)
+        path = place / "embedding.safetensors" if place else None
+        return path if path and path.exists() else None
+
+    def joint_epochs(self, name: str) -> list[dict[str, Any]]:
+        """Return the journal of the joint training of system ``name``, a line per epoch."""
+        place = self.system(name)
+        lines = Journal(place / "metrics.jsonl").lines if place else []
+        return [line for line in lines if line.get("stage") == JOINT]
+
+    def accuracy(self, name: str) -> float | None:
+        """Return the ACC of system ``name`` in per cent; None where nobody knows."""
+        scores = ((self.results or {}).get("systems") or {}).get(name) or {}
+        return 100 * scores["acc"] if "acc" in scores else None
+
+    def truth(self) -> Truth | None:
+        """Return the true classes of its images, if they are known."""
+        return load_truth(self.folder)
+
+
+def collect(paths: Sequence[Path]) -> list[Run]:
+    """Return the runs at ``paths``: run folders, or folders that hold such."""
+    folders: dict[Path, Path] = {}
+    for path in paths:
+        here = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
+        if not here:
+            raise UsageError(f"{path} holds no run. Give run folders, such as runs/demo-seed0, or a folder of them.")
+        folders |= {folder.resolve(): folder for folder in here}  # a run named twice counts once
+    return [_read(folder) for folder in folders.values()]
+
+
+def _read(folder: Path) -> Run:
+    facts = check_format(folder)
+    results = folder / "results.json"
+    return Run(
+        folder=folder,
+        settings=facts["recipe"],
+        changed={k: v for k, v in facts["changed"].items() if not k.startswith(WITHOUT_EFFECT)},
+        seed=int(facts["seed"]),
+        primary=str(facts["primary"]),
+        results=read_json(results) if results.exists() else None,
+    )
+
+
+@dataclass(frozen=True)
+class Study:
+    """Runs of one recipe that differ in nothing but their seed and what ablations and sweeps vary.
+
+    Attributes:
+        label: the recipe, with the settings changed in all of the runs.
+        runs: seeds in order.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+
+    def only(self, **changed: Any) -> list[Run]:
+        """Return the runs in which, of what studies vary, exactly ``changed`` was changed (joint__k is joint.k).
+
+        A value of ``...`` stands for any.  One seed run twice is an error: it is not two samples.
+        """
+        wanted = {key.replace("__", "."): value for key, value in changed.items()}
+        found = [run for run in self.runs if _matches(run, wanted)]
+        return found if ... in wanted.values() else _one_of_each_seed(found, self.label)
+
+
+def _matches(run: Run, wanted: dict[str, Any]) -> bool:
+    varied = {key: value for key, value in run.changed.items() if key in VARIED}
+    return varied.keys() == wanted.keys() and all(wanted[key] in (..., value) for key, value in varied.items())
+
+
+def _one_of_each_seed(runs: list[Run], label: str) -> list[Run]:
+    for one, other in pairwise(runs):
+        if one.seed == other.seed:
+            raise UsageError(
+                f"seed {one.seed} of {label} is there more than once ({one.folder}, {other.folder}); "
+                "name only one run of each seed."
+            )
+    return runs
+
+
+def studies(runs: Iterable[Run]) -> list[Study]:
+    """Return the runs, sorted into studies."""
+    found: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (run.recipe, run.seed, str(run.folder))):
+        common = sorted(f"{key}={value}" for key, value in run.changed.items() if key not in VARIED)
+        found.setdefault(" ".join([run.recipe, *common]), []).append(run)
+    return [Study(label, tuple(members)) for label, members in found.items()]

@@ -1,0 +1,259 @@
+"""Figures from run folders: right numbers behind them, and plain words where one cannot be drawn."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from safetensors.torch import save_file
+
+from autonovel import recipe
+from autonovel.errors import UsageError
+from autonovel.figures import draw_figures, k_sweep
+from autonovel.figures.curves import over_seeds
+from autonovel.figures.figure import CannotDrawError
+from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_counts, overlap, purity
+from autonovel.figures.runs import Study, collect, studies
+from runs import TINY, autonovel
+
+
+def make_run(
+    root: Path, seed: int = 0, acc: float | None = 0.9, flipped: float | None = 0.5, name: str = "toy", **changed: Any
+) -> Path:
+    """Write what the figures read of a run whose settings ``changed`` differ (joint__k is joint.k)."""
+    changes = {key.replace("__", "."): value for key, value in changed.items()}
+    folder = root / f"run-{len(list(root.iterdir()))}"
+    folder.mkdir()
+    settings = recipe.flatten(recipe.load("demo").recipe) | {"name": name} | changes
+    facts = {"format": 1, "recipe": settings, "changed": changes, "seed": seed, "primary": "rankstats"}
+    (folder / "run.json").write_text(json.dumps(facts))
+    if acc is not None:
+        (folder / "results.json").write_text(json.dumps({"systems": {"rankstats": {"acc": acc}}}))
+    lines = []
+    for epoch in range(3):
+        line: dict[str, Any] = {"stage": "3-joint", "epoch": epoch, "loss/ce": 1.0 / (epoch + 1), "loss/bce": 0.5}
+        line |= {"pairs/precision": 0.8, "pairs/recall": 0.1}
+        line |= {} if flipped is None else {"pairs/flipped": flipped, "all_pairs/flipped": flipped / 10}
+        lines.append(json.dumps(line))
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def study(root: Path) -> Study:
+    (only,) = studies(collect([root]))
+    return only
+
+
+def ignore(what: str, done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+@given(st.integers(2, 30), st.integers(2, 4), st.integers(0, 2**30))
+def test_neighbours_are_those_of_sorting_all_distances(n: int, n_classes: int, seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    z, classes = torch.randn(n, 3, generator=rng) + 5, torch.randint(0, n_classes, (n,), generator=rng)
+    ask = torch.arange(0, n, 2)
+    expected = torch.zeros(n_classes, n_classes, dtype=torch.int64)
+    for i in ask.tolist():
+        others = sorted((float((z[i] - z[j]).square().sum()), j) for j in range(n) if j != i)
+        for _, j in others[:NEAREST]:
+            expected[classes[i], classes[j]] += 1
+    assert torch.equal(neighbour_counts(z, classes, n_classes, ask), expected)
+
+
+def test_overlap_and_purity_by_hand() -> None:
+    counts = torch.tensor([[80, 0, 20], [0, 95, 5], [30, 0, 70]])
+    assert overlap(counts, 0, 2) == pytest.approx(50 / 200) == overlap(counts, 2, 0)
+    assert overlap(counts, 1, 2) == pytest.approx(5 / 200)
+    assert purity(counts) == pytest.approx(245 / 300)
+    assert most_overlapping(counts, n_known=2) == [(0, 2), (1, 2)]
+
+
+def test_the_sweep_takes_runs_that_differ_in_k_alone(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        make_run(tmp_path, seed, 0.90 + seed / 100)
+        make_run(tmp_path, seed, 0.80, joint__k=2)
+        make_run(tmp_path, seed, 0.10, joint__k=2, joint__ce=False)
+        make_run(tmp_path, seed, 0.20, joint__consistency=False)
+    make_run(tmp_path, 0, None, joint__k=9)  # not finished
+    assert k_sweep.accuracies(study(tmp_path)) == {2: {0: 80.0, 1: 80.0}, 5: {0: 90.0, 1: 91.0}}
+    drawn = k_sweep.draw([study(tmp_path)])
+    best = drawn.numbers["lines"]["toy"][1]
+    assert (best["k"], best["mean"], best["std"]) == (5, 90.5, pytest.approx(0.5**0.5))
+    assert "best at k = 5 with 90.5 %" in drawn.caption
+
+
+def test_one_value_of_k_is_no_sweep(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with pytest.raises(CannotDrawError, match="--sweep-k"):
+        k_sweep.draw([study(tmp_path)])
+
+
+def test_runs_with_other_settings_are_other_studies(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    make_run(tmp_path, joint__lr=0.2)
+    make_run(tmp_path, joint__k=2, run__map_points=50, joint__keep_embeddings_at=[0])
+    assert {s.label: len(s.runs) for s in studies(collect([tmp_path]))} == {"toy": 2, "toy joint.lr=0.2": 1}
+    drawn, left_out = draw_figures([tmp_path], ignore)
+    assert set(drawn) == {"curves-toy", "curves-toy-joint.lr=0.2", "acc-against-k"}
+    assert "training-tsne-toy" in left_out and "old-and-new-toy-joint.lr=0.2" in left_out
+
+
+def test_one_seed_run_twice_is_not_two_samples(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    make_run(tmp_path)
+    with pytest.raises(UsageError, match="seed 0 of toy is there more than once"):
+        draw_figures([tmp_path], ignore)
+
+
+def test_a_run_named_twice_counts_once(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    assert len(collect([tmp_path, folder])) == 1
+
+
+def test_curves_compare_with_and_without_consistency_over_seeds(tmp_path: Path) -> None:
+    for seed, flipped in ((0, 0.2), (1, 0.4)):
+        make_run(tmp_path, seed, flipped=flipped)
+    make_run(tmp_path, 0, flipped=0.9, joint__consistency=False)
+    drawn, left_out = draw_figures([tmp_path], ignore)
+    variants = drawn["curves"].numbers["variants"]
+    assert {label: of["seeds"] for label, of in variants.items()} == {"full method": [0, 1], "without consistency": [0]}
+    assert variants["full method"]["last"]["pairs/flipped"] == pytest.approx(0.3)
+    assert variants["full method"]["curves"]["pairs/flipped"]["std"][0] == pytest.approx(0.02**0.5)
+    assert variants["without consistency"]["curves"]["pairs/flipped"]["std"] is None
+    told = "full method: 30.0 % over all epochs, 30.0 % in the last (3.00 % of all pairs); without consistency: 90.0 %"
+    assert told in drawn["curves"].caption
+    assert set(left_out) == {"training-tsne", "old-and-new", "acc-against-k"}
+
+
+def test_runs_that_did_not_watch_say_so(tmp_path: Path) -> None:
+    make_run(tmp_path, flipped=None)
+    drawn, _ = draw_figures([tmp_path], ignore)
+    assert "joint.watch = 0" in drawn["curves"].caption
+
+
+def test_a_mean_over_seeds_takes_the_epochs_all_have() -> None:
+    one = [{"epoch": 0, "x": 1.0}, {"epoch": 1, "x": 3.0}, {"epoch": 2, "x": None}]
+    other = [{"epoch": 0, "x": 2.0}, {"epoch": 2, "x": 8.0}]
+    curve = over_seeds([one, other], "x")
+    assert curve is not None and (curve.epochs, curve.mean) == ([1], [1.5])
+    assert over_seeds([one, other], "y") is None and over_seeds([], "x") is None
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no run"):
+        collect([tmp_path])
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("figures") / "run"
+    sets = ["run.map_points=60", "pretrain.epochs=1", "supervised.epochs=1"]
+    done = autonovel("run", TINY, "--out", folder, "--device", "cpu", *(w for s in sets for w in ("--set", s)))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_command_draws_what_a_run_allows(tiny: Path, tmp_path: Path) -> None:
+    done = autonovel("figures", tiny, "--to", tmp_path, "--pair", "3, 5")
+    assert done.returncode == 0, done.stderr
+    assert "acc-against-k was left out: no two finished runs" in done.stdout
+    made = json.loads((tmp_path / "figures.json").read_text())
+    assert set(made["figures"]) == {"training-tsne", "old-and-new", "curves"} and set(made["left_out"]) == {
+        "acc-against-k"
+    }
+    for figure in made["figures"].values():
+        picture, drawing = figure["files"]
+        with Image.open(tmp_path / picture) as opened:
+            assert opened.width > 1000
+        assert (tmp_path / drawing).read_text().startswith("<?xml") and figure["caption"] in done.stdout
+    assert made["figures"]["training-tsne"]["numbers"]["epochs"] == [0, 2, 4, 6]
+    both = made["figures"]["old-and-new"]["numbers"]
+    assert both["pair"] == ["3", "5"] and set(both["systems"]) == {"rankstats", "rankstats-incremental"}
+    assert both["images"] == 60 and both["of"] == 400
+    for system in both["systems"].values():
+        across = system["neighbours_of_first_in_second"] + system["neighbours_of_second_in_first"]
+        assert system["overlap"] == pytest.approx(across / 2)  # the classes are of one size
+
+
+def test_the_pair_is_the_most_overlapping_unless_named(tiny: Path) -> None:
+    drawn, _ = draw_figures([tiny], ignore)
+    numbers = drawn["old-and-new"].numbers
+    first = numbers["systems"]["rankstats"]["largest_overlaps"][0]
+    assert numbers["pair"] == [first["old"], first["new"]] and first["old"] in "01234" and first["new"] in "56789"
+    assert numbers["systems"]["rankstats"]["overlap"] == first["overlap"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "complaint"), [("3,cat", "--pair names '3' and 'cat'"), ("3", "--pair is '3'"), ("3,3", "two classes")]
+)
+def test_a_wrong_pair_is_explained(tiny: Path, tmp_path: Path, pair: str, complaint: str) -> None:
+    done = autonovel("figures", tiny, "--to", tmp_path, "--pair", pair)
+    assert done.returncode == 2 and complaint in done.stderr
+
+
+def test_a_pair_is_looked_for_in_the_recipe_that_has_it(tiny: Path, tmp_path: Path) -> None:
+    other = make_run(tmp_path)
+    about = {"names": json.dumps(["cat", "dog"]), "n_known": "1"}
+    save_file({"truth": torch.tensor([0, 1], dtype=torch.int32)}, other / "truth.safetensors", about)
+    drawn, left_out = draw_figures([tiny, other], ignore, ("5", "3"))
+    (found,) = [figure for name, figure in drawn.items() if name.startswith("old-and-new-tiny")]
+    assert found.numbers["pair"] == ["5", "3"] and "old-and-new-toy" in left_out
+
+
+def test_without_truth_no_map_is_coloured(tiny: Path) -> None:
+    truth = tiny / "truth.safetensors"
+    hidden = truth.rename(truth.with_suffix(".hidden"))
+    try:
+        _, left_out = draw_figures([tiny], ignore)
+    finally:
+        hidden.rename(truth)
+    assert "nobody knows the true classes" in left_out["training-tsne"]
+    assert "nobody knows the true classes" in left_out["old-and-new"]
+
+
+def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
+    (make_run(tmp_path) / "metrics.jsonl").unlink()
+    done = autonovel("figures", tmp_path, "--to", tmp_path / "out")
+    assert done.returncode == 2 and "none of the figures" in done.stderr
+    assert "curves was left out: no run has a journal of joint training" in done.stdout
+
+
+def embedded_run(root: Path, z: torch.Tensor, truth: torch.Tensor, n_known: int, **changed: Any) -> Path:
+    """Write a run whose two systems have the features ``z``."""
+    folder = make_run(root, **changed)
+    about = {"names": json.dumps([f"class-{i}" for i in range(int(truth.max()) + 1)]), "n_known": str(n_known)}
+    save_file({"truth": truth.int()}, folder / "truth.safetensors", about)
+    heads = {"p_new": torch.zeros(len(z), 2), "p_known": torch.zeros(len(z), 2)}
+    for place in (folder, folder / "systems" / "rankstats-incremental"):
+        place.mkdir(parents=True, exist_ok=True)
+        save_file({"z": z, **heads}, place / "embedding.safetensors")
+    return folder
+
+
+def test_many_classes_leave_the_old_ones_grey(tmp_path: Path) -> None:
+    """A hundred classes, as CIFAR-100 has: colours go to the new ones, and names to those and the pair."""
+    rng = torch.Generator().manual_seed(0)
+    truth = torch.arange(400) % 100
+    centres = torch.randn(100, 8, generator=rng)
+    centres[90] = centres[3]  # an old and a new class in one place
+    embedded_run(tmp_path, centres[truth] + 0.1 * torch.randn(400, 8, generator=rng), truth, 80, run__map_points=200)
+    drawn, _ = draw_figures([tmp_path], ignore)
+    figure = drawn["old-and-new"]
+    assert figure.numbers["pair"] == ["class-3", "class-90"]
+    words = {text.get_text() for text in figure.picture.axes[0].texts}
+    assert {"class-3", "class-90"} <= words
+    assert words <= {"class-3", *(f"class-{i}" for i in range(80, 100))}  # no other old class is named
+
+
+@pytest.mark.parametrize(
+    ("z", "reason"), [(torch.ones(40, 3), "do not tell the images apart"), (torch.rand(20, 3), "at least 30 images")]
+)
+def test_what_cannot_be_mapped_is_left_out(tmp_path: Path, z: torch.Tensor, reason: str) -> None:
+    embedded_run(tmp_path, z, torch.arange(len(z)) % 4, 2)
+    _, left_out = draw_figures([tmp_path], ignore)
+    assert reason in left_out["old-and-new"]
