@@ -29,6 +29,7 @@ from PIL import Image
 from autonovel import device as devices
 from autonovel import networks, recipe, settings
 from autonovel.data import channel_statistics, sources
+from autonovel.data.crew import Crew
 from autonovel.data.files import FileTable
 from autonovel.data.folder import load
 from autonovel.data.pixel_cache import PixelCache
@@ -89,7 +90,8 @@ def bare(paths: list[str], side: int, processes: int) -> None:
 def streamed(pixels: FilePixels, epochs: int) -> None:
     """Go through all images ``epochs`` times, in random order, and keep nothing."""
     order = torch.randperm(len(pixels) * epochs, generator=torch.Generator().manual_seed(0)) % len(pixels)
-    for _ in pixels.in_order(iter(order.split(BATCH))):
+    fresh = replace(pixels, crew=Crew())  # workers that end with this pass, so that their time is counted
+    for _ in fresh.in_order(iter(order.split(BATCH))):
         pass
 
 
