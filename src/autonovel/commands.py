@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.terminal import TerminalDisplay
-from autonovel.training.display import Display
+from autonovel.training.display import Display, Silent
 from autonovel.variants import FULL, Variant, adopt_stages, folder_name
 
 STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
@@ -54,6 +55,7 @@ def run_recipe(
     from autonovel import device as devices
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
+    from autonovel.data.prepare import discard_cache, prepare_both
     from autonovel.run_folder import RunFolder, read_json
 
     chosen = devices.pick(device)
@@ -67,6 +69,11 @@ def run_recipe(
     locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
     with locked:
         command = ["autonovel", *sys.argv[1:]]
+        try:
+            train, test = prepare_both(train, test, settings.data, folder, chosen, display)
+        except BaseException:
+            display.close()
+            raise
         record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
         if record.finished(folder):
             console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
@@ -79,6 +86,8 @@ def run_recipe(
             outcome = pipeline.run(job)
         finally:
             display.close()
+        if outcome is not None:
+            discard_cache(folder)
     if outcome is None:
         done = f"Stage {max(stages)} is done in {folder}; the same command with --resume and later --stages goes on."
         console.print(done, highlight=False, soft_wrap=True)
@@ -162,6 +171,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel import device as devices
     from autonovel import record
     from autonovel.data import sources
+    from autonovel.data.prepare import prepare_both
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
     from autonovel.run_folder import read_json
@@ -172,6 +182,8 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
     chosen = devices.pick(device)
     train, test, _ = sources.load(settings, int(facts["seed"]))
+    once = replace(settings.data, cache="off" if settings.data.cache == "auto" else settings.data.cache)
+    train, test = prepare_both(train, test, once, path, chosen, Silent())
     train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
     model = load_model(path).to(chosen)
     model.precision = devices.precision(settings.network.precision, chosen)
@@ -213,12 +225,14 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     from autonovel import device as devices
     from autonovel import pipeline
     from autonovel.data import sources
+    from autonovel.data.prepare import prepare_both
     from autonovel.run_folder import check_format
 
     facts = check_format(path)
     settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
     train, test, _ = sources.load(settings, seed)
     chosen = devices.pick(facts["device"])
+    train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
     job = pipeline.Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
     with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
         pipeline.side_system(pipeline.as_seen(job), name)

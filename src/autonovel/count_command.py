@@ -103,6 +103,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
     from autonovel import device as devices
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
+    from autonovel.data.prepare import prepare_both
     from autonovel.run_folder import RunFolder, check_format
 
     settings, folder, seed = asked.loaded.recipe, asked.folder, asked.seed
@@ -110,6 +111,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
     train, test, _ = sources.load(settings, seed)
     check_problem(train, None, settings)
     with RunFolder.resume(folder) if asked.begun else RunFolder.create(folder):
+        train, test = prepare_both(train, test, settings.data, folder, chosen, display)
         if not asked.begun:
             command = ["autonovel", *sys.argv[1:]]
             record.begin(folder, settings, seed, chosen, train, None, command, asked.loaded.changed)

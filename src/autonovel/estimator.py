@@ -19,6 +19,7 @@ from autonovel import counting, discovery, pipeline, recipe, record
 from autonovel import device as devices
 from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
+from autonovel.data.prepare import prepare
 from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
@@ -113,6 +114,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise UsageError(f"{folder} holds a run already. Set resume=True, overwrite=True, or another out.")
         locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, self.overwrite)
         with locked, _display(self.verbose) as display:
+            train = prepare(train, settings.data, folder, chosen, display)
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
             job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
@@ -133,18 +135,18 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         given = {} if self.settings is None else self.settings
         if not isinstance(given, Mapping):
             raise UsageError(f"settings is {given!r}; give a dict such as {{'joint.epochs': 30}}.")
-        misplaced = [key for key in given if str(key).startswith("data.") and key != "data.size"]
+        misplaced = [key for key in given if str(key).startswith("data.") and key not in ("data.size", "data.loader")]
         if misplaced:
             raise UsageError(
                 f"settings names {', '.join(misplaced)}, which choose a recipe's own images; here images and labels "
-                "are what fit is given. Only data.size has a meaning here."
+                "are what fit is given. Only data.size and data.loader have a meaning here."
             )
         if self.resume and self.out is None:
             raise UsageError("resume=True needs the folder of the run to go on with: give out=….")
         if self.resume and self.overwrite:
             raise UsageError("resume=True keeps the run in out and overwrite=True replaces it; give one of them.")
         own = {"data.source": "arrays", "data.known": [], "data.first_known": 0, "data.per_class": 0,
-               "data.test_fraction": 0.0, "run.systems": [self.method]}  # fmt: skip
+               "data.test_fraction": 0.0, "data.truth": "", "run.systems": [self.method]}  # fmt: skip
         if "count.new_classes" in given:
             raise UsageError("settings names count.new_classes; give the number of new classes, or auto, as n_new=….")
         own["count.new_classes"] = counting.AUTO if self.n_new == counting.AUTO else ""

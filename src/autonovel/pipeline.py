@@ -22,12 +22,13 @@ from autonovel import counting, discovery, networks, record
 from autonovel.companion import Companion
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
+from autonovel.data.crew import deaths_explained
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
-from autonovel.methods.kmeans import centres, nearest
+from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, heads
@@ -112,7 +113,7 @@ def run(job: Job) -> Outcome | None:
     None means that the last stage was not asked for, so nothing is delivered yet.
     """
     check_problem(job.train, job.n_new, job.recipe)
-    with torch_settings(precision(job.recipe.network.precision, job.device)):
+    with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
         seen = as_seen(job)
         _check_earlier_stages(seen)
         save_truth(job.folder, job.train)
@@ -225,13 +226,12 @@ def _on_test(job: Job, found: Found) -> tuple[ImageSet, Embedding] | tuple[None,
 def side_system(job: Job, name: str) -> None:
     """Bring a system of the comparison to its end under ``systems/NAME`` and write its scores there."""
     folder = job.folder / "systems" / name
-    with subfolder_lock(folder):
+    with subfolder_lock(folder), deaths_explained():
         if (folder / "results.json").exists():
             return
         if name == PIXELS:
             start = time.monotonic()
-            pixels = job.train.images[job.train.unlabelled].float() / 255
-            clusters = nearest(pixels, centres(pixels, job.problem.n_new, job.seed))
+            clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)
             scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
             content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:

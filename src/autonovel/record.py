@@ -16,7 +16,7 @@ from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, check_format, write_json
-from autonovel.settings import Recipe
+from autonovel.settings import PLACES, Recipe
 
 PIXELS = "kmeans-pixels"
 
@@ -70,11 +70,9 @@ def begin(
 def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: ImageSet, n_new: int | None) -> None:
     """Refuse to go on with a run of other settings or other images; where the images lie may have changed."""
     now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
-    there = recipe.flatten(Recipe()) | before.get(
-        "recipe", {}
-    )  # a setting that is younger than the run had its default
+    there = recipe.flatten(Recipe()) | before.get("recipe", {})  # a setting younger than the run had its default
     then = there | {"seed": before.get("seed"), "n_new": before.get("n_new")}
-    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k != "data.path"]
+    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k not in PLACES]
     if not same_images(before, images):
         changed.append("other images or labels")
     if changed:
@@ -95,10 +93,14 @@ def counted(folder: Path, n_new: int) -> None:
 
 
 def _digest(images: ImageSet) -> str:
-    """Return a checksum of images, labels and class names."""
+    """Return a checksum of images, labels and class names; the same however the images are held."""
     sums = hashlib.blake2b(digest_size=16)
-    for part in (images.images, images.y):
-        sums.update(part.contiguous().numpy().tobytes())
+    if images.fingerprint:
+        sums.update(images.fingerprint.encode())
+    else:
+        for chunk in images.images.split(4096):
+            sums.update(chunk.contiguous().numpy().tobytes())
+    sums.update(images.y.contiguous().numpy().tobytes())
     sums.update(json.dumps(images.class_names).encode())
     return sums.hexdigest()
 

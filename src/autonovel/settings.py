@@ -68,15 +68,24 @@ class Run(Section):
 class Data(Section):
     """Which images."""
 
-    source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, or the caller's arrays",
-                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn"))  # fmt: skip
+    source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, a folder of images, "
+                          "tar shards, or the caller's arrays",
+                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "folder", "shards"))  # fmt: skip
     path: str = setting("", "folder of the benchmark's files (--data)")
     known: tuple[str, ...] = setting((), "names of the known classes")
     first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
     new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")
     first_new: int = setting(0, "instead of naming them, take this many classes after the known ones as new", low=0)
     per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
-    size: int = setting(0, "side to which images are resized (0: left as they are)", low=0)
+    size: int = setting(0, "side to which images are resized (0: left as they are); of image files, the central square "
+                        "is", low=0)  # fmt: skip
+    truth: str = setting("", "CSV of path and label of unlabelled image files, for scoring alone (default: truth.csv "
+                         "in their folder, if there is one)")  # fmt: skip
+    loader: str = setting("auto", "resident: all images decoded, on the device; streaming: batch by batch; auto: "
+                          "resident where they fit", choices=("auto", "resident", "streaming"))  # fmt: skip
+    workers: int = setting(0, "processes that decode image files (0: one per core)", low=0, high=256)
+    cache: str = setting("auto", "folder that keeps decoded images while streaming; auto: in the run folder where they "
+                         "fit, until the run is done; off: none")  # fmt: skip
     test_fraction: float = setting(0.0, "share of each class held out from training for the test scores",
                                    low=0.0, high=0.9)  # fmt: skip
 
@@ -85,6 +94,10 @@ class Data(Section):
         for one, other in (("known", "first_known"), ("new", "first_new")):
             if getattr(self, one) and getattr(self, other):
                 raise UsageError(f"{one} and {other} are both set; choose one of them (the other empty or 0).")
+
+
+# where images lie and how they come to the device: nothing of it changes a result
+PLACES = ("data.path", "data.loader", "data.workers", "data.cache")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from autonovel.run_folder import check_format, replace_file
+from autonovel.settings import PLACES
 
 FULL = "full"
 SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
-UNIMPORTANT = ("data.path",)
 # settings of what is run, shown and kept beside; results are the same under any of them
 WITHOUT_EFFECT = (
     "run.", "joint.watch", "joint.keep_embeddings_at", "incremental.watch", "incremental.keep_embeddings_at",
@@ -49,7 +49,7 @@ def folder_name(recipe: str, variant: Variant, seed: int) -> str:
 def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Tell whether two runs (their ``run.json``) have stages 1 and 2 in common."""
     keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(SHARED_SECTIONS)}
-    same = all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in UNIMPORTANT)
+    same = all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in PLACES)
     return same and all(one[key] == other[key] for key in ("seed", "digest", "device"))
 
 

@@ -39,9 +39,10 @@ def _check_classes(images: ImageSet, n_new: int) -> None:
             "no image is unlabelled, so there is nothing to discover. Mark unlabelled images with the label -1."
         )
     if n_new < 2:
+        problem = f"is {n_new}; it must be at least 2" if n_new else "is not known"
         raise InputError(
-            f"the number of new classes is {n_new}; it must be at least 2. Give it with --new-classes N (n_new in "
-            "Python), or let it be estimated: --new-classes auto."
+            f"the number of new classes {problem}. Give it with --new-classes N (n_new in Python), or let it be "
+            "estimated: --new-classes auto."
         )
     if n_new > unlabelled:
         raise InputError(
