@@ -18,6 +18,7 @@ from autonovel.clustering.metric import class_metric
 from autonovel.data import ImageSet
 from autonovel.embedding import features
 from autonovel.methods.supervised import Supervised
+from autonovel.networks import Model
 from autonovel.run_folder import FORMAT, read_json, write_json
 from autonovel.settings import Count, Recipe
 from autonovel.training.loop import run_stage
@@ -122,11 +123,11 @@ def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]
     from autonovel import pipeline
 
     r = job.recipe
-    pretrained = r.pretrain.kind in ("rotation", "weights")
+    pretrained = r.pretrain.kind in ("rotation", "weights", "imagenet")
     stage_1 = r.pretrain if pretrained else replace(r.pretrain, kind="none")
     no_labels = replace(r, pretrain=stage_1, supervised=replace(r.supervised, epochs=0))
     model, _ = pipeline.extractor(replace(job, recipe=no_labels))
-    parts = [features(model, job.train.images)] if pretrained else []
+    parts = [_before_labels(model, job.train)] if pretrained else []
     if not r.supervised.epochs:
         return parts or [features(model, job.train.images)]
     stage = pipeline.shared_stages(job)["supervised"]
@@ -137,6 +138,13 @@ def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]
         _forget_other_probes(job, chosen)
     run_stage(model, stage, taught, job.context(folder, label))
     return [*parts, features(model, job.train.images)]
+
+
+def _before_labels(model: Model, images: ImageSet) -> Tensor:
+    """Return the features of stage 1; of a pretrained network its own, without the layer that labels will teach."""
+    if isinstance(images.images, Tensor) and images.images.ndim == 3:
+        return images.images[:, 0].float()
+    return features(model, images.images)
 
 
 def _forget_other_probes(job: "Job", chosen: Probes) -> None:
@@ -203,7 +211,7 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
             f"{', '.join(names[number] for number in chosen.anchors)} held in their clusters, {', '.join(rest)} to be "
             "found again. The mean of what their accuracy and the silhouette say decides."
         )
-        if job.recipe.pretrain.kind == "weights":
+        if job.recipe.pretrain.kind in ("weights", "imagenet"):
             said.append("The pretrained weights did not learn from those classes.")
     else:
         fewest = FEWEST_PROBES + FEWEST_TAUGHT

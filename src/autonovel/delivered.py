@@ -9,7 +9,7 @@ from torch import nn
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError
-from autonovel.networks import NETWORKS, Model
+from autonovel.networks import Model, make_trunk
 from autonovel.run_folder import check_format
 
 
@@ -23,7 +23,7 @@ def load_model(folder: Path) -> Model:
     try:
         tensors = load_tensors(path.read_bytes())
         mean = tensors["mean"].flatten()
-        model = Model(NETWORKS[settings.network.name](len(mean)), mean, tensors["std"].flatten())
+        model = Model(make_trunk(settings.network, len(mean)), mean, tensors["std"].flatten())
         for head in ("known", "new"):
             n_classes, n_features = tensors[f"heads.{head}.weight"].shape
             model.heads[head] = nn.Linear(n_features, n_classes)

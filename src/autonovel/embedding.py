@@ -60,11 +60,10 @@ def joint_order(order: Tensor, n_known: int) -> Tensor:
 def features(model: Model, images: Tensor | Streamed) -> Tensor:
     """Return Φ of uint8 ``images`` without augmentation, in eval mode, on the CPU."""
     model.eval()
-    device = model.mean.device
     z = torch.empty(len(images), model.trunk.n_features)
     done = 0
     for chunk in images.split(CHUNK):
-        z[done : done + len(chunk)] = model.features(chunk.to(device).float() / 255)
+        z[done : done + len(chunk)] = model.clean_features(chunk)
         done += len(chunk)
     if not torch.isfinite(z).all():
         raise GuardError("the features are not finite numbers, so nothing can be delivered. Try a lower learning rate.")

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from autonovel import counting, discovery, networks, record
+from autonovel.cached_views import with_cached_views
 from autonovel.companion import Companion
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
@@ -159,9 +160,19 @@ def _run(job: Job, seen: Job) -> Outcome:
 
 
 def as_seen(job: Job) -> Job:
-    """Return the job with its images at the size the network sees."""
+    """Return the job with its images as training sees them: at their size, or as features computed once."""
     side = job.recipe.data.size
-    return replace(job, train=job.train.resized(side), test=job.test.resized(side) if job.test else None)
+    seen = replace(job, train=job.train.resized(side), test=job.test.resized(side) if job.test else None)
+    return _with_features(seen) if job.recipe.network.cached_views else seen
+
+
+def _with_features(job: Job) -> Job:
+    model = new_model(job.recipe, job.train, job.seed)
+    model.to(job.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model.precision = precision(job.recipe.network.precision, job.device)
+    given = (model, job.recipe, job.seed, job.folder / "stages" / "0-features", job.display)
+    train = with_cached_views(job.train, *given, job.recipe.network.cached_views, "images")
+    return replace(job, train=train, test=with_cached_views(job.test, *given, 1, "test images") if job.test else None)
 
 
 def extractor(job: Job) -> tuple[Model, dict[str, float]]:
@@ -177,9 +188,11 @@ def extractor(job: Job) -> tuple[Model, dict[str, float]]:
 
 
 def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
-    """Return the untrained model, or the one whose trunk comes from a file."""
+    """Return the untrained model, or the one whose trunk comes from a file or a package."""
+    if recipe.pretrain.kind == "imagenet":
+        return networks.pretrained(recipe.network, seed)
     mean, std = channel_statistics(images.images)
-    model = networks.build(recipe.network.name, images.images.shape[1], mean, std, seed)
+    model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
     if recipe.pretrain.kind == "weights":
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
     return model

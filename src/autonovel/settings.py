@@ -104,7 +104,12 @@ PLACES = ("data.path", "data.loader", "data.workers", "data.cache")
 class Network(Section):
     """Which feature extractor."""
 
-    name: str = setting("resnet18", "feature extractor", "paper, section 3.1", choices=("resnet18", "small"))
+    name: str = setting("resnet18", "feature extractor", "paper, section 3.1",
+                        choices=("resnet18", "small", "efficientnet-lite0"))  # fmt: skip
+    adapter: int = setting(0, "width of the trainable layer on top of a pretrained network (0: none)", low=0)
+    unit_length: bool = setting(False, "scale the features of a pretrained network to unit length")
+    cached_views: int = setting(0, "compute a pretrained network's features once, of each image and of random views "
+                                "(pretrain.augment), so many in all (0: anew in every step)", low=0)  # fmt: skip
     precision: str = setting("auto", "trunk arithmetic; auto: bf16 on a GPU that has it, else float32",
                              choices=("auto", "float32", "bf16"))  # fmt: skip
 
@@ -120,6 +125,10 @@ class Augment(Section):
     shear: float = setting(0.0, "largest random shear in radians", low=0, high=1.5)
     scale: float = setting(0.0, "largest random relative change of size", low=0, high=0.9)
     shift: float = setting(0.0, "largest random shift in pixels, black outside", low=0)
+    resized_crop: float = setting(1.0, "smallest share of the image in a random crop, resized to its size", low=0.01,
+                                  high=1.0)  # fmt: skip
+    brightness: float = setting(0.0, "largest random relative change of brightness", low=0, high=1)
+    cached: bool = setting(False, "pick one of the cached views (network.cached_views)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +169,9 @@ class Pretrain(Stage):
     """Stage 1: learn features without labels, on all images."""
 
     kind: str = setting("rotation", "rotation; supervised: stage 2 trains the whole network from scratch; "
-                        "none: stage 2 starts from random weights; weights: start from a file", "paper, section 2.1",
-                        choices=("rotation", "supervised", "none", "weights"))  # fmt: skip
+                        "none: stage 2 starts from random weights; weights: start from a file; imagenet: start from "
+                        "the weights of the network's package", "paper, section 2.1",
+                        choices=("rotation", "supervised", "none", "weights", "imagenet"))  # fmt: skip
     weights: str = setting("", "safetensors file of a trunk (kind = weights)")
     rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
                              choices=("four", "one"))  # fmt: skip

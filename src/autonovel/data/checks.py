@@ -6,7 +6,7 @@ import torch
 
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
-from autonovel.networks import NETWORKS, Trunk
+from autonovel.networks import PRETRAINED, Trunk, make_trunk
 from autonovel.settings import Joint, Recipe, Stage
 
 
@@ -18,9 +18,35 @@ def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe) -> None:
             f"pretrain.weights is {recipe.pretrain.weights!r}, which is not a file. Give a safetensors file "
             "of a trunk, such as model.safetensors of a finished run."
         )
+    _check_network(recipe)
     _check_classes(images, 2 if n_new is None else n_new)
     _check_batches(images, recipe)
     _check_shapes(images, recipe)
+
+
+def _check_network(recipe: Recipe) -> None:
+    network, kind = recipe.network, recipe.pretrain.kind
+    has_weights = network.name in PRETRAINED
+    if kind == "imagenet" and not has_weights:
+        raise UsageError(
+            f"pretrain.kind is imagenet, but network {network.name} comes without weights. Choose a network that has "
+            f"them ({', '.join(PRETRAINED)}), or another kind."
+        )
+    if (network.adapter or network.unit_length or network.cached_views) and not has_weights:
+        raise UsageError(
+            f"network.adapter, unit_length and cached_views are for a pretrained network ({', '.join(PRETRAINED)}), "
+            f"not for {network.name}. Leave them out."
+        )
+    stages = (recipe.supervised, recipe.joint, recipe.incremental)
+    if any(stage.augment.cached != bool(network.cached_views) for stage in stages):
+        raise UsageError(
+            "network.cached_views and augment.cached of the stages supervised and joint go together: "
+            "views are picked where they were computed. Set all of them, or none."
+        )
+    if network.cached_views and (kind != "imagenet" or not network.adapter):
+        raise UsageError(
+            "network.cached_views needs pretrain.kind imagenet and a network.adapter that is trained on them."
+        )
 
 
 def _check_classes(images: ImageSet, n_new: int) -> None:
@@ -103,7 +129,7 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
             f"Resize them to a square: --set data.size={min(height, width)}."
         )
     with torch.device("meta"):
-        trunk = NETWORKS[recipe.network.name](channels)
+        trunk = make_trunk(recipe.network, channels)
     joints = _joint_sections(recipe)
     for section, joint in joints.items():
         if joint.bce and joint.k > trunk.n_features:

@@ -85,8 +85,8 @@ def load_pretrained(trunk: Trunk) -> None:
     stored = torch.load(path, map_location="cpu", weights_only=True)
     # the package lists its layers in the order in which an image meets them, as we do; only the names differ
     features = {key: value for key, value in stored.items() if not key.startswith("_fc.")}
-    own = trunk.state_dict()
-    trunk.load_state_dict(dict(zip(own, _in_order(features), strict=True)))
+    own = [key for key in trunk.state_dict() if not key.startswith("blocks.adapter.")]
+    trunk.load_state_dict(dict(zip(own, _in_order(features), strict=True)), strict=False)
 
 
 def _in_order(stored: dict[str, Tensor]) -> list[Tensor]:
