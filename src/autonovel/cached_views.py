@@ -3,6 +3,7 @@
 Where the network is held fixed, training needs nothing else, and a step on its features takes no time.
 """
 
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
     title = f"features of {what}"
     chunks, done, total = [], 0, len(images) * views
     display.begin(title, total, 0)
+    start = time.monotonic()
     for number, pixels in enumerate(images.images.split(CHUNK)):
         path = folder / f"{what.replace(' ', '-')}-{number:05d}.safetensors"
         found = _load(path) if path.exists() else None
@@ -45,7 +47,7 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
             replace_file(path, save_tensors({"views": found}))
         chunks.append(found)
         done += len(pixels) * views
-        display.update(title, done, {}, 0.0)
+        display.update(title, done, {}, done / max(time.monotonic() - start, 1e-9))
     display.end(title)
     return replace(images, images=torch.cat(chunks))
 
