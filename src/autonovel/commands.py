@@ -194,7 +194,7 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
         rows = {key: {"value": v, "source": loaded.sources[key], "meaning": meaning[key]} for key, v in values.items()}
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    shown = {key: value for key, value in values.items() if loaded.sources[key] != recipe.AS_JOINT}
+    shown = {key: value for key, value in values.items() if loaded.sources[key] not in (recipe.AS_JOINT, recipe.AS_KCL)}
     console = Console()
     if console.is_terminal:
         table = Table("setting", "value", "source", "meaning", title=f"Recipe {loaded.recipe.name}")
@@ -204,7 +204,7 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
     else:  # one line each, for grep
         for key, value in shown.items():
             print(f"{key} = {json.dumps(value, ensure_ascii=False)}  # {loaded.sources[key]}; {meaning[key]}")
-    print("[incremental] is as [joint] in everything that is not shown.")
+    print("[incremental] is as [joint], and [mcl] as [kcl], in everything that is not shown.")
 
 
 def train_side_system(path: Path, name: str, display: Display, keep_going: bool) -> None:

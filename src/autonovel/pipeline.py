@@ -201,7 +201,7 @@ def system(job: Job, name: str, folder: Path) -> Found:
 
 def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:
     new, known = model.heads["new"], model.heads["known"]
-    assert isinstance(new, torch.nn.Linear) and isinstance(known, torch.nn.Linear)
+    assert isinstance(known, torch.nn.Linear)
     heads.reorder(new, order.to(model.mean.device))
     if known.out_features > n_known:
         heads.reorder(known, joint_order(order, n_known).to(model.mean.device))

@@ -18,6 +18,7 @@ class Batch:
         labelled: 1.0 where ``y`` is a class, else 0.0.
         truth: true class of each image for diagnostics, None where nobody knows.
         u: n×k uniform numbers for the random choices of the stage.
+        index: number of each image in its set, for stages that remember something of every image.
     """
 
     images: Tensor
@@ -25,6 +26,7 @@ class Batch:
     labelled: Tensor
     truth: Tensor | None
     u: Tensor
+    index: Tensor
 
 
 class Resident:
@@ -39,4 +41,4 @@ class Resident:
         """Return the batch of the images ``index`` (on the device) with their random numbers ``u``."""
         y = self.y[index]
         truth = None if self.truth is None else self.truth[index]
-        return Batch(self.images[index], y, (y >= 0).float(), truth, u)
+        return Batch(self.images[index], y, (y >= 0).float(), truth, u, index)

@@ -24,12 +24,12 @@ class Model(nn.Module):
         self.register_buffer("std", std.view(1, -1, 1, 1).float())
         self.precision = "float32"
 
-    def features(self, images: Tensor) -> Tensor:
-        """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]."""
+    def features(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
+        """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]; Φ may be another ``trunk``."""
         # channels_last is the faster layout of convolutions on GPUs and (by a third here) on CPUs
         x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            z: Tensor = self.trunk(x)
+            z: Tensor = (trunk or self.trunk)(x)
         return z.float()
 
     def logits(self, z: Tensor, head: str) -> Tensor:

@@ -19,7 +19,7 @@ from autonovel.run_folder import Journal, read_json, write_json
 from autonovel.training import checkpoint, guard, observe, optimisers
 from autonovel.training.display import Display
 from autonovel.training.schedules import learning_rate
-from autonovel.training.stage import Stage
+from autonovel.training.stage import OnMaterial, Remembers, Stage
 from autonovel.training.steps import Step
 
 SECONDS_BETWEEN_UPDATES = 0.25
@@ -79,9 +79,12 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
 
 
 def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved: Path) -> float:
+    if isinstance(stage, OnMaterial):
+        images = stage.material(model, images)
     sampler = stage.sampler(images)
     optimiser = optimisers.make(stage.settings, model.parameters())
-    first, before = checkpoint.load(saved, model, optimiser) if saved.exists() else (0, 0.0)
+    memory = stage.memory if isinstance(stage, Remembers) else {}
+    first, before = checkpoint.load(saved, model, optimiser, memory) if saved.exists() else (0, 0.0)
     context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
@@ -108,7 +111,7 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
         _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
         _check(context, means, stage.name, epoch)
         if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
-            checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds())
+            checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory)
             last_save = time.monotonic()
     context.display.end(context.title(stage))
     return watch.seconds()
