@@ -44,6 +44,17 @@ KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Train on after a 
 Stages = Annotated[
     str, typer.Option("--stages", metavar="N,N,…", help="Train only these stages now; a later command goes on.")
 ]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        help="Instead of the recipe's systems, run this one (kmeans, kcl, mcl, dtc, rankstats, …); repeatable, the "
+        "first one delivers.",
+    ),
+]
+NoSelfSupervision = Annotated[
+    bool, typer.Option("--no-self-supervision", help="Start from a network trained on the labelled images alone.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -103,10 +114,16 @@ def demo(
     resume: Resume = False,
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="With every system the paper compares with, and a bar chart.")
+    ] = False,
 ) -> None:
     """Show the whole method on 5,000 digits: 0-4 known, 5-9 to be discovered. Two minutes, no GPU, no data."""
     with _plain_errors():
-        from autonovel.commands import run_recipe
+        if compare:
+            from autonovel.comparison import compare_systems as run_recipe
+        else:
+            from autonovel.commands import run_recipe
 
         run_recipe("demo", out, seed, sets or [], device, resume, overwrite, keep_going)
 
@@ -123,14 +140,19 @@ def run(
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
+    method: Methods = None,
+    no_self_supervision: NoSelfSupervision = False,
 ) -> None:
     """Run RECIPE on its source of images."""
     with _plain_errors():
         from autonovel.commands import run_recipe
+        from autonovel.variants import of_systems
 
         place = [f"data.path={data}"] if data else []
-        chosen = _stages(stages)
-        run_recipe(recipe, out, seed, place + (sets or []), device, resume, overwrite, keep_going, stages=chosen)
+        run_recipe(
+            recipe, out, seed, place + (sets or []), device, resume, overwrite, keep_going,
+            stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision),
+        )  # fmt: skip
 
 
 @app.command()
@@ -149,6 +171,8 @@ def reproduce(
     device: Device = "auto",
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
+    method: Methods = None,
+    no_self_supervision: NoSelfSupervision = False,
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
 
@@ -160,7 +184,10 @@ def reproduce(
 
         place = [f"data.path={data}"] if data else []
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
-        reproduce_recipe(recipe, seeds, out, place + (sets or []), device, keep_going, compared, _stages(stages))
+        systems = variants.of_systems(method or [], not no_self_supervision)
+        reproduce_recipe(
+            recipe, seeds, out, place + (sets or []), device, keep_going, compared, _stages(stages), systems
+        )
 
 
 @app.command()

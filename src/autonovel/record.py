@@ -146,7 +146,8 @@ def system_record(
 def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str, float]) -> dict[str, Any]:
     """Return the content of ``results.json``, which says all a table needs to quote it.
 
-    Old / new / all is that of the first system with a grown head.  ``seconds`` may still be filled in.
+    ``incremental``, old / new / all, is that of the first system with a grown head; ``joint_classifiers`` has it
+    of every system.  ``seconds`` may still be filled in.
     """
     facts = check_format(folder)
     settings = recipe.restore(facts["recipe"])
@@ -160,6 +161,7 @@ def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str,
         "epoch": "last",
         "systems": {name: content["scores"] for name, content in records.items()},
         "incremental": joint[0] if joint else None,
+        "joint_classifiers": {name: content["incremental"] for name, content in records.items()},
         "seconds": seconds,
         "parts": len(facts["parts"]),
         "departures": list(settings.departures),

@@ -285,6 +285,14 @@ class Linear(Stage):
                             choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
     decay_at: tuple[int, ...] = setting((50,), "epochs of decay (multistep)", "paper, appendix")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.frozen or self.augment != Augment() or self.compile:
+            raise UsageError(
+                "frozen, compile and augment have no effect on a linear classifier of features that are frozen and "
+                "computed once, from the plain images; leave them out."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Section):

@@ -1,0 +1,43 @@
+"""``autonovel demo --compare``: every system of the paper on one set of images, one table, one bar chart."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from autonovel.commands import run_recipe
+from autonovel.errors import AutonovelError
+from autonovel.variants import EVERY_SYSTEM, Variant
+
+COMPARISON = Variant("compare", {"run.systems": list(EVERY_SYSTEM)})
+
+
+def compare_systems(
+    name: str,
+    out: Path | None,
+    seed: int,
+    sets: list[str],
+    device: str,
+    resume: bool,
+    overwrite: bool,
+    keep_going: bool,
+) -> Path:
+    """Run a recipe with every system, and draw the bar chart into the run folder, which is returned."""
+    folder = run_recipe(name, out, seed, sets, device, resume, overwrite, keep_going, variant=COMPARISON)
+    if (folder / "results.json").exists():
+        draw_comparison(folder, Console())
+    return folder
+
+
+def draw_comparison(folder: Path, console: Console) -> None:
+    """Write the bar chart of the systems of one run; its drawing library may be missing where a run only trains."""
+    try:
+        from autonovel.figures import comparison
+        from autonovel.figures.runs import collect, studies
+
+        (study,) = studies(collect([folder]))
+        files = comparison.draw(study).save(folder)
+        console.print(f"Drew {', '.join(str(folder / file) for file in files)}.", highlight=False, soft_wrap=True)
+    except ImportError as error:
+        console.print(f"No bar chart was drawn: it needs the package {error.name}.", highlight=False)
+    except AutonovelError as error:
+        console.print(f"No bar chart was drawn: {error}", highlight=False, soft_wrap=True)
