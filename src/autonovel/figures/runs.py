@@ -49,7 +49,7 @@ class Run:
     @property
     def has_rankstats(self) -> bool:
         """Tell whether a system of ranking statistics was run; the figures of one seed are about these."""
-        return bool({PLAIN, GROWN} & set(self.settings["run.systems"]))
+        return bool({PLAIN, GROWN} & set(self.settings.get("run.systems", (PLAIN,))))
 
     def system(self, name: str) -> Path | None:
         """Return the folder in which system ``name`` left its stages, journal and embedding; None without it."""
