@@ -243,6 +243,23 @@ def test_the_example_of_a_new_method_puts_its_row_into_the_table(tmp_path: Path)
     assert any("| cosine of pairs |" in row for row in rows) and len(rows) == 3
 
 
+@pytest.mark.slow
+def test_the_demo_compares_every_system(tmp_path: Path) -> None:
+    quick = [f"{stage}.epochs=1" for stage in STAGES if stage != "linear"] + ["dtc.start_epochs=1", "linear.epochs=11"]
+    quick += [f"{stage}.batch_size=40" for stage in STAGES] + ["data.per_class=40", "run.map_points=40"]
+    sets = [word for change in quick for word in ("--set", change)]
+    done = autonovel("demo", "--compare", "--keep-going", *sets, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = tmp_path / "runs" / "demo-compare-seed0"
+    results = json.loads((run / "results.json").read_text())
+    assert set(results["systems"]) == set(LABELS) and all(results["systems"].values())
+    assert {name for name, joint in results["joint_classifiers"].items() if joint} == set(JOINT_HEAD)
+    shown = [line for line in done.stdout.splitlines() if "│" in line]
+    assert all(any(label in line for line in shown) for label in LABELS.values())
+    assert (run / "systems.png").exists() and (run / "systems.svg").exists()
+    assert "Accuracy of the systems as bars" in (run / "report.html").read_text()
+
+
 @pytest.mark.full
 def test_on_the_sample_every_system_beats_raw_pixels(tmp_path: Path) -> None:
     """MCL is the exception: it does not always, see docs/results.md."""

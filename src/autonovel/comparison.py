@@ -4,9 +4,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from autonovel import recipe
 from autonovel.commands import run_recipe
 from autonovel.errors import AutonovelError
-from autonovel.variants import EVERY_SYSTEM, Variant
+from autonovel.variants import EVERY_SYSTEM, Variant, folder_name
 
 COMPARISON = Variant("compare", {"run.systems": list(EVERY_SYSTEM)})
 
@@ -21,11 +22,24 @@ def compare_systems(
     overwrite: bool,
     keep_going: bool,
 ) -> Path:
-    """Run a recipe with every system, and draw the bar chart into the run folder, which is returned."""
-    folder = run_recipe(name, out, seed, sets, device, resume, overwrite, keep_going, variant=COMPARISON)
-    if (folder / "results.json").exists():
-        draw_comparison(folder, Console())
+    """Run a recipe with every system, and draw the bar chart into the run folder, which is returned.
+
+    The chart is drawn of what there is, also where one of the systems failed.
+    """
+    folder = out or Path("runs") / folder_name(recipe.load(name, sets).recipe.name, COMPARISON, seed)
+    before = _written(folder)
+    try:
+        run_recipe(name, folder, seed, sets, device, resume, overwrite, keep_going, variant=COMPARISON)
+    finally:
+        if _written(folder) != before:
+            draw_comparison(folder, Console())
     return folder
+
+
+def _written(folder: Path) -> int | None:
+    """Return when the results in ``folder`` were written; None where there are none."""
+    results = folder / "results.json"
+    return results.stat().st_mtime_ns if results.exists() else None
 
 
 def draw_comparison(folder: Path, console: Console) -> None:

@@ -287,9 +287,11 @@ def _warn_of_a_blind_classifier(job: Job, embedding: Embedding) -> None:
         answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)
         share = float((answers >= job.train.n_known).float().mean())
         if share < FEW:
+            section = "joint" if job.recipe.run.systems[0].startswith("rankstats") else "linear"
             job.display.say(
                 f"Beware: the joint classifier puts only {100 * share:.1f} % of unlabelled images into new classes. "
-                "The new classes themselves stand in discovery.csv; to predict with it, train longer (joint.epochs)."
+                "The new classes themselves stand in discovery.csv; to predict with it, train longer "
+                f"({section}.epochs)."
             )
 
 
