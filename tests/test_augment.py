@@ -357,7 +357,7 @@ def both_views(
     s = settings.Joint(views=how, augment=settings.Augment(**switches))
     u = numbers(len(images), 2 * augmentation(s).n_draws, step=step)
     y = torch.full((len(images),), -1)
-    return two_views(s, model or Mirror(), Batch(images, y, (y >= 0).float(), None, u))  # type: ignore[arg-type]
+    return two_views(s, model or Mirror(), Batch(images, y, (y >= 0).float(), None, u, y))  # type: ignore[arg-type]
 
 
 SWITCHES: list[dict[str, float]] = [

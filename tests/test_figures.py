@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from autonovel import recipe
 from autonovel.errors import UsageError
-from autonovel.figures import draw_figures, k_sweep
+from autonovel.figures import comparison, draw_figures, k_sweep
 from autonovel.figures.curves import over_seeds
 from autonovel.figures.figure import CannotDrawError
 from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_counts, overlap, purity
@@ -127,7 +127,7 @@ def test_curves_compare_with_and_without_consistency_over_seeds(tmp_path: Path) 
     assert variants["without consistency"]["curves"]["pairs/flipped"]["std"] is None
     told = "full method: 30.0 % over all epochs, 30.0 % in the last (3.00 % of all pairs); without consistency: 90.0 %"
     assert told in drawn["curves"].caption
-    assert set(left_out) == {"training-tsne", "old-and-new", "acc-against-k"}
+    assert set(left_out) == {"training-tsne", "old-and-new", "acc-against-k", "systems"}
 
 
 def test_runs_that_did_not_watch_say_so(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_the_command_draws_what_a_run_allows(tiny: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert "acc-against-k was left out: no two finished runs" in done.stdout
     made = json.loads((tmp_path / "figures.json").read_text())
-    assert set(made["figures"]) == {"training-tsne", "old-and-new", "curves"} and set(made["left_out"]) == {
+    assert set(made["figures"]) == {"training-tsne", "old-and-new", "curves", "systems"} and set(made["left_out"]) == {
         "acc-against-k"
     }
     for figure in made["figures"].values():
@@ -257,3 +257,40 @@ def test_what_cannot_be_mapped_is_left_out(tmp_path: Path, z: torch.Tensor, reas
     embedded_run(tmp_path, z, torch.arange(len(z)) % 4, 2)
     _, left_out = draw_figures([tmp_path], ignore)
     assert reason in left_out["old-and-new"]
+
+
+def scored(root: Path, seed: int, acc: dict[str, float], name: str = "cifar10-fast", **changed: Any) -> None:
+    folder = make_run(root, seed, name=name, **changed)
+    (folder / "results.json").write_text(json.dumps({"systems": {k: {"acc": v} for k, v in acc.items()}}))
+
+
+def test_systems_are_compared_over_seeds_and_starts(tmp_path: Path) -> None:
+    scored(tmp_path, 0, {"rankstats": 0.9, "kmeans": 0.7})
+    scored(tmp_path, 1, {"rankstats": 0.92, "kmeans": 0.7})
+    scored(tmp_path, 0, {"dtc": 0.85, "kmeans": 0.7}, run__systems=["dtc", "kmeans"])  # a run of its own, same seed
+    scored(tmp_path, 0, {"kmeans": 0.65}, run__systems=["kmeans"], pretrain__kind="supervised")
+    drawn = comparison.draw(study(tmp_path))
+    bars = {(bar["system"], bar["start"]): bar for bar in drawn.numbers["bars"]}
+    assert bars.keys() == {
+        *((system, comparison.WITH) for system in ("kmeans", "dtc", "rankstats")),
+        ("kmeans", comparison.WITHOUT),
+    }
+    ours = bars["rankstats", comparison.WITH]
+    assert ours["mean"] == pytest.approx(91) and ours["std"] == pytest.approx(2**0.5) and ours["paper"] == 90.4
+    assert bars["kmeans", comparison.WITHOUT]["paper"] == 65.5 and bars["kmeans", comparison.WITH]["seeds"] == [0, 1]
+    assert "DTC with self-supervision 85.0" in drawn.caption and "diamonds: the paper" in drawn.caption
+    assert sorted(drawn.save(tmp_path)) == ["systems.png", "systems.svg"]
+    with Image.open(tmp_path / "systems.png") as picture:
+        assert picture.width > 500
+
+
+def test_one_system_is_no_comparison(tmp_path: Path) -> None:
+    scored(tmp_path, 0, {"rankstats": 0.9}, name="toy")
+    with pytest.raises(CannotDrawError, match="fewer than two systems"):
+        comparison.draw(study(tmp_path))
+
+
+def test_runs_of_other_systems_do_not_stand_in_the_way_of_the_figures(tmp_path: Path) -> None:
+    make_run(tmp_path, 0)
+    make_run(tmp_path, 0, run__systems=["dtc"])
+    assert len(study(tmp_path).only()) == 1

@@ -12,7 +12,9 @@ from autonovel import draws, networks, selftest
 from autonovel.data import ImageSet, channel_statistics, loader
 from autonovel.data.streamed import HostPixels
 from autonovel.kept import kept_features
+from autonovel.methods import METHODS, Problem
 from autonovel.methods.rankstats import Joint
+from autonovel.recipe import load
 from autonovel.run_folder import Journal
 from autonovel.settings import Augment
 from autonovel.settings import Joint as Settings
@@ -20,6 +22,7 @@ from autonovel.terminal import TerminalDisplay
 from autonovel.training import optimisers
 from autonovel.training.cuda_graph import GraphStep
 from autonovel.training.loop import Context, run_stage
+from autonovel.training.stage import OnMaterial, Stage
 from autonovel.training.steps import Step
 
 pytestmark = [
@@ -82,6 +85,45 @@ def test_streamed_batches_train_as_resident_ones(kind: type[Step]) -> None:
         torch.testing.assert_close(streamed_means[name], value, rtol=1e-4, atol=1e-5)
     for name, value in weights.items():
         torch.testing.assert_close(streamed_weights[name].float(), value.float(), rtol=1e-3, atol=1e-4)
+
+
+def stages_of(system: str) -> list[Stage]:
+    quick = {"similarity.batch_size": 32, "kcl.batch_size": 32, "dtc.batch_size": 32, "linear.batch_size": 32}
+    quick |= {f"{part}.augment.shift": 1.0 for part in ("similarity", "kcl", "dtc")}
+    method, _, variant = system.partition(" ")
+    return METHODS[method].stages(load("demo", quick | {"dtc.variant": variant or "pi"}).recipe, Problem(2, 2, 0))
+
+
+def train_all(kind: type[Step], system: str) -> list[dict[str, torch.Tensor]]:
+    """Return the means of an epoch of every stage of a system, and the weights after it."""
+    device, found = torch.device("cuda"), []
+    model = networks.build("small", 3, *channel_statistics(some_images().images), seed=0).to(device)
+    for stage in stages_of(system):
+        images = some_images()
+        stage.prepare(model)
+        model.to(device, memory_format=torch.channels_last)
+        images = stage.material(model, images) if isinstance(stage, OnMaterial) else images
+        sampler = stage.sampler(images)
+        steps = sampler.steps_per_epoch
+        step = kind(model, stage, loader(images, device), optimisers.make(stage.settings, model.parameters()), steps)
+        for epoch in range(2):
+            stage.before_epoch(model, images, epoch)
+            model.train()
+            rows = sampler.epoch(epoch).to(device)
+            u = draws.uniform(7, torch.arange(steps, device=device), rows, stage.n_draws)
+            for number, index in enumerate(rows):
+                step(index, u[number], epoch * steps + number, 0.002)
+            found.append(step.end_of_epoch())
+        found.append(copy.deepcopy({k: v.float().cpu() for k, v in model.state_dict().items()}))
+    return found
+
+
+@pytest.mark.parametrize("system", ["kcl", "mcl", "dtc pi", "dtc te", "dtc tep"])
+def test_recorded_steps_of_the_compared_systems_train_as_eager_ones(system: str) -> None:
+    for eager, recorded in zip(train_all(Step, system), train_all(GraphStep, system), strict=True):
+        assert eager.keys() == recorded.keys()
+        for name, value in eager.items():
+            torch.testing.assert_close(recorded[name], value, rtol=2e-2, atol=2e-3, msg=lambda said: f"{name}: {said}")  # noqa: B023
 
 
 def test_a_recorded_stage_can_be_watched(tmp_path: Path) -> None:

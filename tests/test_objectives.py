@@ -395,12 +395,108 @@ def test_ramp_never_falls() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------
+# the systems compared with: KCL, MCL, DTC
+
+
+@given(two_views(), st.integers(0, 4))
+def test_kcl_and_mcl_equal_their_oracles(case: dict[str, Tensor], group: int) -> None:
+    p, s, pairs = case["p"], case["s"], objectives.pairs_in_groups(case["w"], group)
+    plain = p.tolist(), s.tolist(), (pairs > 0).tolist()
+    assert float(objectives.kcl(p, s, pairs)) == close(selftest.kcl(*plain))
+    assert float(objectives.mcl(p, s, pairs)) == close(selftest.mcl(*plain))
+
+
+def test_kcl_by_hand() -> None:
+    p = torch.tensor([[0.5, 0.5], [0.25, 0.75]])
+    kl_01 = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
+    kl_10 = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
+    off = 1 - torch.eye(2)
+    alike, different = torch.ones(2, 2, dtype=torch.bool), torch.zeros(2, 2, dtype=torch.bool)
+    assert float(objectives.kcl(p, alike, off)) == close((kl_01 + kl_10) / 2)
+    assert float(objectives.kcl(p, different, off)) == close(2 - (kl_01 + kl_10) / 2)
+    far = torch.eye(2)  # their divergence is beyond the margin: nothing is left to learn
+    assert float(objectives.kcl(far, different, off)) == 0
+
+
+def test_the_first_of_a_pair_is_a_fixed_target_of_kcl() -> None:
+    logits = torch.tensor([[1.0, 0.0], [0.0, 0.5]], requires_grad=True)
+    only_01 = torch.tensor([[0.0, 1.0], [0.0, 0.0]])
+    objectives.kcl(logits.softmax(dim=1), torch.ones(2, 2, dtype=torch.bool), only_01).backward()
+    assert logits.grad is not None
+    assert bool((logits.grad[0] == 0).all()) and bool((logits.grad[1] != 0).all())
+
+
+def test_mcl_is_the_pair_loss_of_one_view() -> None:
+    p = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).softmax(dim=1)
+    s, pairs = torch.rand(5, 5) < 0.5, torch.ones(5, 5)
+    assert torch.equal(objectives.mcl(p, s, pairs), objectives.pairwise_bce(p, p, s, pairs))
+
+
+@given(two_views(), st.sampled_from(["none", "even"]))
+def test_pair_cross_entropy_equals_the_oracle(case: dict[str, Tensor], balance: str) -> None:
+    n = len(case["p"])
+    logits = torch.randn(n, n, 2, generator=torch.Generator().manual_seed(n))
+    found = float(objectives.pair_cross_entropy(logits, case["s"], balance))
+    assert found == close(selftest.pair_cross_entropy(logits.tolist(), case["s"].tolist(), balance))
+
+
+def test_balanced_pairs_weigh_both_kinds_alike() -> None:
+    logits = torch.zeros(3, 3, 2)
+    logits[..., 1] = 4.0  # calls everything the same
+    same = torch.eye(3, dtype=torch.bool)
+    right, wrong = math.log(1 + math.exp(-4)), math.log(1 + math.exp(4))
+    assert float(objectives.pair_cross_entropy(logits, same, "even")) == close((right + wrong) / 2)
+    assert float(objectives.pair_cross_entropy(logits, same, "none")) == close((3 * right + 6 * wrong) / 9)
+    assert float(objectives.pair_cross_entropy(logits, torch.ones_like(same), "even")) == close(right)
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
+def test_assignment_and_target_equal_their_oracles(n: int, clusters: int, d: int, seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    z, centres = 3 * torch.randn(n, d, generator=rng), 3 * torch.randn(clusters, d, generator=rng)
+    q = objectives.student_t((z[:, None] - centres).square().sum(dim=2))
+    for got, wanted in ((q, selftest.student_t(z.tolist(), centres.tolist())),
+                        (objectives.sharpened(q), selftest.sharpened(q.tolist()))):  # fmt: skip
+        assert all(
+            row == pytest.approx(other, rel=1e-3, abs=1e-6) for row, other in zip(got.tolist(), wanted, strict=True)
+        )
+
+
+def test_the_target_is_surer_and_never_favours_a_large_cluster() -> None:
+    q = torch.tensor([[0.6, 0.4], [0.7, 0.3], [0.8, 0.2]])
+    p = objectives.sharpened(q)
+    assert bool((p.sum(dim=1) - 1).abs().max() < 1e-6)
+    assert p[0].tolist() == pytest.approx(
+        [0.36 / 2.1 / (0.36 / 2.1 + 0.16 / 0.9), 0.16 / 0.9 / (0.36 / 2.1 + 0.16 / 0.9)]
+    )
+    assert p[2, 0] > q[2, 0] and p[0, 0] < q[0, 0]  # the cluster of 2.1 images pulls less than that of 0.9
+
+
+@given(two_views())
+def test_kl_to_target_equals_the_oracle(case: dict[str, Tensor]) -> None:
+    q, p = 0.9 * case["p"] + 0.1 / case["p"].shape[1], 0.9 * case["p_hat"] + 0.1 / case["p"].shape[1]
+    found = float(objectives.kl_to_target(q, p))
+    assert found == pytest.approx(selftest.kl_to_target(q.tolist(), p.tolist()), rel=1e-3, abs=1e-6)
+    assert found >= -1e-6 and float(objectives.kl_to_target(p, p)) == pytest.approx(0, abs=1e-7)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.0, 0.6, 0.9]))
+def test_running_averages_equal_the_oracle_and_have_no_bias(history: list[float], momentum: float) -> None:
+    average, ones = torch.zeros(1), torch.zeros(1)
+    for value in history:
+        average = objectives.running_average(average, torch.tensor([value]), momentum)
+        ones = objectives.running_average(ones, torch.ones(1), momentum)
+    assert float(average) == pytest.approx(selftest.running_average(history, momentum), abs=1e-6)
+    assert float(ones / (1 - momentum ** len(history))) == pytest.approx(1, abs=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------------
 # the self-test itself
 
 
 def test_the_self_test_passes_here() -> None:
     found = selftest.check(torch.device("cpu"))
-    assert len(found) == 9
+    assert len(found) == 16
     assert all(found.values()), found
 
 
@@ -414,6 +510,13 @@ def test_the_self_test_passes_here() -> None:
         ("cross_entropy", {"cross-entropy"}),
         ("pseudo_labels", {"pseudo-labels"}),
         ("ramp", {"ramp"}),
+        ("kcl", {"KCL"}),
+        ("mcl", {"MCL"}),
+        ("pair_cross_entropy", {"similarity of pairs"}),
+        ("student_t", {"Student-t assignment"}),
+        ("sharpened", {"sharpened target"}),
+        ("kl_to_target", {"KL to the target"}),
+        ("running_average", {"running average"}),
     ],
 )
 def test_the_self_test_notices_a_wrong_objective(

@@ -83,8 +83,9 @@ def test_grey_images_are_refused() -> None:
     ("changes", "words"),
     [
         ({"network.name": "small"}, ["imagenet", "small comes without weights"]),
-        ({"network.cached_views": 0}, ["augment.cached", "go together"]),
-        ({"joint.augment.cached": False}, ["augment.cached", "go together"]),
+        ({"network.cached_views": 0}, ["supervised.augment.cached is true", "Set both"]),
+        ({"joint.augment.cached": False}, ["joint.augment.cached is false", "Set both"]),
+        ({"dtc.augment.cached": False, "run.systems": ["dtc"]}, ["dtc.augment.cached is false"]),
         ({"network.adapter": 0}, ["network.adapter", "cached_views"]),
     ],
 )

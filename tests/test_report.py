@@ -15,6 +15,7 @@ from PIL import Image
 from autonovel.data import ImageSet
 from autonovel.discovery import Discovery, discover
 from autonovel.embedding import Embedding
+from autonovel.evaluation import MATCHED_EACH
 from autonovel.report import curves, gather, pictures, tsne, words, write_report
 from autonovel.run_folder import write_json
 
@@ -427,3 +428,28 @@ def test_duration(seconds: float | None, text: str) -> None:
 )
 def test_per_cent(share: float | None, digits: int, text: str) -> None:
     assert words.per_cent(share, digits) == text
+
+
+def test_a_comparison_of_several_systems_is_drawn_and_compared_on_old_and_new(folder: Path) -> None:
+    images = image_set()
+    given = results()
+    given["systems"] |= {
+        "dtc": {"acc": 0.875, "nmi": 0.5, "ari": 0.5},
+        "kmeans-pixels": {"acc": 0.25, "nmi": 0.1, "ari": 0.1},
+    }
+    joint = {"split": "held-out test images", "protocols": {MATCHED_EACH: {"old": 0.951, "new": 0.642, "all": 0.7965}}}
+    given["joint_classifiers"] = {"rankstats": joint, "dtc": joint, "kmeans": None}
+    found = discover(images, embedding(images))
+    write_report(folder, images, embedding(images), found, given)
+    page = (folder / "report.html").read_text()
+    assert "Accuracy of the systems as bars" in page and "87.5 %" in page
+    rows = gather.incremental(given)
+    assert rows is not None and set(rows.by_system) == {"rankstats", "dtc"}
+    assert "Old, new and all classes by system" in page and "79.7" in page
+
+
+def test_two_systems_need_no_bars(folder: Path) -> None:
+    images = image_set()
+    write_report(folder, images, embedding(images), discover(images, embedding(images)), results())
+    page = (folder / "report.html").read_text()
+    assert "as bars" not in page and "by system" not in page

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autonovel import table
+from autonovel import paper, table
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
 from runs import TINY, autonovel, journal
@@ -141,3 +141,37 @@ def test_a_study_shares_the_stages_that_are_the_same(tmp_path: Path) -> None:
 def test_a_wrong_sweep_is_explained(tmp_path: Path) -> None:
     done = autonovel("reproduce", TINY, "--sweep-k", "5,x", cwd=tmp_path)
     assert done.returncode == 2 and "--sweep-k is '5,x'" in done.stderr
+
+
+def test_the_compared_systems_stand_beside_the_paper_s_from_either_start() -> None:
+    scores = {"acc": 0.7, "nmi": 0.5, "ari": 0.5}
+    systems = {"systems": dict.fromkeys(("kmeans", "kcl", "mcl", "dtc"), scores)}
+    with_start = table.rows([result(0, 0.9, recipe="svhn-fast", **systems)])
+    assert [row.system for row in with_start] == ["k-means on stage-2 features", "KCL", "MCL", "DTC"]
+    assert [row.paper for row in with_start] == ["46.7 ± 0.0", "65.6 ± 4.9", "53.1 ± 0.3", "75.7 ± 0.4"]
+    from_scratch = table.rows([result(0, 0.9, recipe="cifar100", changed={"pretrain.kind": "supervised"}, **systems)])
+    assert [row.paper for row in from_scratch] == ["56.6 ± 1.6", "14.3 ± 1.3", "21.3 ± 3.4", "56.7 ± 1.2"]
+    other = table.rows([result(0, 0.9, changed={"pretrain.kind": "supervised", "dtc.lr": 0.1}, **systems)])
+    assert {row.paper for row in other} == {"–"}
+
+
+def test_every_joint_classifier_has_a_row() -> None:
+    joint = {"split": "held-out test images", "protocols": {MATCHED_EACH: {"old": 0.9, "new": 0.8, "all": 0.85}}}
+    found = {"dtc": joint, "rankstats-incremental": joint, "kmeans": None}
+    rows = table.rows([result(seed, 0.9, incremental=joint, joint_classifiers=found) for seed in (0, 1)])
+    joint_rows = {row.system: row.paper for row in rows if "joint classifier" in row.system}
+    assert len(rows) == 3 and len(joint_rows) == 2
+    assert joint_rows[f"DTC: joint classifier, old / new / all, {MATCHED_EACH}, on held-out test images"] == (
+        "58.7 ± 0.6 / 78.6 ± 0.2 / 68.7 ± 0.3"
+    )
+    from_scratch = table.rows([result(0, 0.9, joint_classifiers=found, changed={"pretrain.kind": "supervised"})])
+    assert all(row.paper == "–" for row in from_scratch if "joint classifier" in row.system)
+
+
+def test_the_paper_has_every_number_of_its_tables() -> None:
+    datasets, compared = ("cifar10", "cifar100", "svhn"), ("kmeans", "kcl", "mcl", "dtc")
+    ours = ("rankstats", "rankstats-incremental")
+    assert set(paper.ACCURACY) == {(d, s) for d in datasets for s in (*compared, *ours)}
+    assert set(paper.ACCURACY_FROM_SCRATCH) == {(d, s) for d in datasets for s in compared}
+    assert set(paper.OLD_NEW_ALL) == {(d, s) for d in datasets for s in ("kcl", "mcl", "dtc", "rankstats-incremental")}
+    assert all(old.mean > 0 and new.mean > 0 for old, new, _ in paper.OLD_NEW_ALL.values())

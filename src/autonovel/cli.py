@@ -47,6 +47,17 @@ Stages = Annotated[
 NewClasses = Annotated[
     str, typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it.")
 ]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        help="Instead of the recipe's systems, run this one (kmeans, kcl, mcl, dtc, rankstats, …); repeatable, the "
+        "first one delivers.",
+    ),
+]
+NoSelfSupervision = Annotated[
+    bool, typer.Option("--no-self-supervision", help="Start from a network trained on the labelled images alone.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -113,10 +124,16 @@ def demo(
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
     new_classes: NewClasses = "",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="With every system the paper compares with, and a bar chart.")
+    ] = False,
 ) -> None:
     """Show the whole method on 5,000 digits: 0-4 known, 5-9 to be discovered. Two minutes, no GPU, no data."""
     with _plain_errors():
-        from autonovel.commands import run_recipe
+        if compare:
+            from autonovel.comparison import compare_systems as run_recipe
+        else:
+            from autonovel.commands import run_recipe
 
         run_recipe("demo", out, seed, _changes(sets, None, new_classes), device, resume, overwrite, keep_going)
 
@@ -134,13 +151,18 @@ def run(
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
     new_classes: NewClasses = "",
+    method: Methods = None,
+    no_self_supervision: NoSelfSupervision = False,
 ) -> None:
     """Run RECIPE on its source of images."""
     with _plain_errors():
         from autonovel.commands import run_recipe
+        from autonovel.variants import of_systems
 
-        changes, chosen = _changes(sets, data, new_classes), _stages(stages)
-        run_recipe(recipe, out, seed, changes, device, resume, overwrite, keep_going, stages=chosen)
+        run_recipe(
+            recipe, out, seed, _changes(sets, data, new_classes), device, resume, overwrite, keep_going,
+            stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision),
+        )  # fmt: skip
 
 
 @app.command()
@@ -160,6 +182,8 @@ def reproduce(
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
     new_classes: NewClasses = "",
+    method: Methods = None,
+    no_self_supervision: NoSelfSupervision = False,
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
 
@@ -170,8 +194,9 @@ def reproduce(
         from autonovel.commands import reproduce_recipe
 
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
+        systems = variants.of_systems(method or [], not no_self_supervision)
         changes, chosen = _changes(sets, data, new_classes), _stages(stages)
-        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen)
+        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems)
 
 
 @app.command()

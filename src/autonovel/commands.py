@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
-from autonovel.variants import FULL, Variant, adopt_stages, folder_name
+from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings
 
 STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
 
@@ -30,19 +31,20 @@ def run_recipe(
     overwrite: bool,
     keep_going: bool,
     started: float = STARTED,
-    base: Path | None = None,
+    bases: Sequence[Path] = (),
     stages: tuple[int, ...] = (1, 2, 3),
+    variant: Variant = FULL_VARIANT,
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
-    Stages 1 and 2 are taken over from the run at ``base`` where the two may share them; of the stages, those named
-    in ``stages`` are trained.  Returns the run folder.
+    Stages 1 and 2 are taken over from a run of ``bases`` where the two may share them; of the stages, those named
+    in ``stages`` are trained; ``variant`` changes settings and the name of the folder.  Returns the run folder.
     """
     if resume and overwrite:
         raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
-    loaded = recipe.load(name, sets)
+    loaded = recipe.load(name, [*sets, *(f"{key}={json.dumps(value)}" for key, value in variant.settings.items())])
     settings = loaded.recipe
-    folder = out or Path("runs") / f"{settings.name}-seed{seed}"
+    folder = out or Path("runs") / folder_name(settings.name, variant, seed)
     console = Console()
     if not (resume or overwrite) and (folder / "run.json").exists():
         raise UsageError(
@@ -79,8 +81,9 @@ def run_recipe(
             console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
             print_results(console, read_json(folder / "results.json"))
             return folder
-        for stage in adopt_stages(folder, base) if base else []:
-            console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
+        for base in bases:
+            for stage in adopt_stages(folder, base):
+                console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
         try:
             job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages)
             outcome = pipeline.run(job)
@@ -107,17 +110,21 @@ def reproduce_recipe(
     keep_going: bool,
     compared: tuple[Variant, ...] = (),
     stages: tuple[int, ...] = (1, 2, 3),
+    systems: Variant = FULL_VARIANT,
 ) -> None:
     """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table."""
+    if compared and systems != FULL_VARIANT:
+        raise UsageError(
+            "--ablations and --sweep-k study ranking statistics; give them without --method and --no-self-supervision."
+        )
     label, folders, started = recipe.load(name, sets).recipe.name, [], STARTED
     for seed in range(seeds):
-        base = out / folder_name(label, Variant(FULL), seed)
-        for variant in (Variant(FULL), *compared):
+        for variant in (systems, *compared):
             folder = out / folder_name(label, variant, seed)
-            changes = [f"{key}={json.dumps(value)}" for key, value in variant.settings.items()]
-            if compared:  # a study is about ranking statistics alone
-                changes.append('run.systems=["rankstats"]')
-            run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, base, stages)
+            changes = ['run.systems=["rankstats"]'] if compared else []  # a study is about ranking statistics alone
+            bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]
+            run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, bases, stages,
+                       variant)  # fmt: skip
             folders.append(folder)
             started = time.monotonic()
     finished = [folder for folder in folders if (folder / "results.json").exists()]
@@ -164,6 +171,20 @@ def print_results(console: Console, results: dict[str, Any]) -> None:
         for name, values in joint["protocols"].items():
             old.add_row(name, *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
         console.print(old)
+    _print_joint_classifiers(console, results.get("joint_classifiers") or {})
+
+
+def _print_joint_classifiers(console: Console, joint: dict[str, Any]) -> None:
+    """Print old / new / all of every system that has them, if several have."""
+    found = {name: content for name, content in joint.items() if content}
+    if len(found) > 1:
+        from autonovel.evaluation import MATCHED_EACH
+
+        table = Table("system", "old %", "new %", "all %", title=f"The same for every system, {MATCHED_EACH}")
+        for name in reversed(found):
+            values = found[name]["protocols"][MATCHED_EACH]
+            table.add_row(LABELS[name], *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
+        console.print(table)
 
 
 def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> None:
@@ -192,6 +213,8 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     results["systems"][facts["primary"]] = record.system_scores(train, found)
     joint = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
     results["incremental"] = joint or results["incremental"]
+    if joint:
+        results.setdefault("joint_classifiers", {})[facts["primary"]] = joint
     if as_json:
         print(json.dumps(results, indent=2))
     else:
@@ -207,7 +230,7 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
         rows = {key: {"value": v, "source": loaded.sources[key], "meaning": meaning[key]} for key, v in values.items()}
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    shown = {key: value for key, value in values.items() if loaded.sources[key] != recipe.AS_JOINT}
+    shown = {key: value for key, value in values.items() if loaded.sources[key] not in (recipe.AS_JOINT, recipe.AS_KCL)}
     console = Console()
     if console.is_terminal:
         table = Table("setting", "value", "source", "meaning", title=f"Recipe {loaded.recipe.name}")
@@ -217,7 +240,7 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
     else:  # one line each, for grep
         for key, value in shown.items():
             print(f"{key} = {json.dumps(value, ensure_ascii=False)}  # {loaded.sources[key]}; {meaning[key]}")
-    print("[incremental] is as [joint] in everything that is not shown.")
+    print("[incremental] is as [joint], and [mcl] as [kcl], in everything that is not shown.")
 
 
 def train_side_system(path: Path, name: str, display: Display, keep_going: bool) -> None:

@@ -1,4 +1,4 @@
-"""A system trained in a process beside this one, so that two cores do two runs in the time of one."""
+"""Systems trained in processes beside this one, so that two cores do two runs in the time of one."""
 
 import json
 import os
@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,49 @@ class Companion:
         for pipe in (self.process.stdin, self.errors):
             if pipe is not None:
                 pipe.close()
+
+
+class Companions:
+    """Trains several systems beside this process, as many at a time as there are cores to spare."""
+
+    def __init__(self, folder: Path, names: Sequence[str], display: Display, keep_going: bool) -> None:
+        self.folder, self.display, self.keep_going = folder, display, keep_going
+        self.pool = ThreadPoolExecutor(max(1, usable_cores() - 1))
+        self.lock, self.stopped = threading.Lock(), False
+        self.running: list[Companion] = []
+        self.begun = {name: self.pool.submit(self._train, name) for name in names}
+
+    def _train(self, name: str) -> None:
+        with self.lock:
+            if self.stopped:
+                return
+            companion = Companion(self.folder, name, self.display, self.keep_going)
+            self.running.append(companion)
+        try:
+            companion.wait()
+        finally:
+            companion.stop()
+
+    def take_back(self, name: str) -> bool:
+        """Tell whether the system has not been begun; it then never is, and the caller trains it."""
+        return name not in self.begun or self.begun[name].cancel()
+
+    def wait(self, name: str) -> None:
+        """Wait for the end of a system that was not taken back; raise what its process raised."""
+        self.begun[name].result()
+
+    def stop(self) -> None:
+        """End what still runs, and begin nothing more."""
+        with self.lock:
+            self.stopped = True
+            for companion in self.running:
+                companion.stop()
+        self.pool.shutdown(cancel_futures=True)
+
+
+def usable_cores() -> int:
+    """Return the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class EventDisplay:

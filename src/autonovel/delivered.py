@@ -5,11 +5,10 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
-from torch import nn
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError
-from autonovel.networks import Model, make_trunk
+from autonovel.networks import Model, heads, make_trunk
 from autonovel.run_folder import check_format
 
 
@@ -25,8 +24,7 @@ def load_model(folder: Path) -> Model:
         mean = tensors["mean"].flatten()
         model = Model(make_trunk(settings.network, len(mean)), mean, tensors["std"].flatten())
         for head in ("known", "new"):
-            n_classes, n_features = tensors[f"heads.{head}.weight"].shape
-            model.heads[head] = nn.Linear(n_features, n_classes)
+            model.heads[head] = heads.empty_head(tensors, f"heads.{head}")
         model.load_state_dict(tensors)
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         raise RunFolderError(f"{path} cannot be read ({error}). Finish the run with --resume.") from error

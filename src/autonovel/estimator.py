@@ -37,7 +37,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         n_new: number of new classes, or ``auto`` to estimate it (``[count]`` in the recipe says how).
         recipe: name of a recipe, or path to a TOML file.  ``demo`` suits small images on a CPU.
-        method: ``rankstats-incremental`` (one classifier for old and new classes), ``rankstats``, ``kmeans``.
+        method: ``rankstats-incremental``, ``kcl``, ``mcl`` or ``dtc`` (which end with one classifier for old and new
+            classes), ``rankstats`` or ``kmeans``.
         settings: overrides by dotted name, such as ``{"joint.epochs": 30}``.
         seed: of every random draw.
         device: ``cpu``, ``cuda``, ``mps`` or ``auto``.

@@ -1,8 +1,11 @@
-"""What people call the systems."""
+"""What people call the systems; ``run.systems`` may name these."""
 
 LABELS = {
     "kmeans-pixels": "k-means on raw pixels",
     "kmeans": "k-means on stage-2 features",
+    "kcl": "KCL",
+    "mcl": "MCL",
+    "dtc": "DTC",
     "rankstats": "ranking statistics",
     "rankstats-incremental": "ranking statistics with incremental learning",
 }

@@ -3,7 +3,7 @@
     stage 1  features from rotations, on all images         (methods/rotnet.py)
     stage 2  the known classes, on the labelled images      (methods/supervised.py)
     [count   how many new classes, where nobody said        (counting.py)]
-    stage 3  known and new classes together                 (methods/rankstats.py)
+    stage 3  known and new classes together                 (methods/rankstats.py, or another of methods/)
     then     embed → discovery → scores → report
 
 Every stage can be killed and resumed.  This is the only file that knows all rooms of the house.
@@ -20,7 +20,7 @@ import torch
 
 from autonovel import counting, discovery, networks, record
 from autonovel.cached_views import with_cached_views
-from autonovel.companion import Companion
+from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
 from autonovel.data.crew import deaths_explained
@@ -143,11 +143,9 @@ def _run(job: Job, seen: Job) -> Outcome:
     failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
         found = system(seen, primary, job.folder)
-        for name in others:
-            try:
-                beside[name].wait() if name in beside else side_system(seen, name)
-            except AutonovelError as error:
-                failures.append(error)  # told at the end: what the primary system found is delivered first
+        for name in [name for name in others if not _done_here(seen, name, beside, failures)]:
+            with _noting(failures):
+                beside.wait(name)
     records = {primary: record.system_record(found.embedding, found.seconds, seen.train, *_on_test(seen, found))}
     for name in others:
         path = job.folder / "systems" / name / "results.json"
@@ -157,6 +155,24 @@ def _run(job: Job, seen: Job) -> Outcome:
         raise failures[0]
     record.finish(job.folder, job.device)
     return outcome
+
+
+def _done_here(job: Job, name: str, beside: Companions, failures: list[AutonovelError]) -> bool:
+    """Train a system of the comparison in this process if no other has begun it; tell whether that was so."""
+    mine = beside.take_back(name)
+    if mine:
+        with _noting(failures):
+            side_system(job, name)
+    return mine
+
+
+@contextlib.contextmanager
+def _noting(failures: list[AutonovelError]) -> Iterator[None]:
+    """Keep an error for the end: what the primary system found is delivered first."""
+    try:
+        yield
+    except AutonovelError as error:
+        failures.append(error)
 
 
 def as_seen(job: Job) -> Job:
@@ -226,7 +242,7 @@ def system(job: Job, name: str, folder: Path) -> Found:
 
 def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:
     new, known = model.heads["new"], model.heads["known"]
-    assert isinstance(new, torch.nn.Linear) and isinstance(known, torch.nn.Linear)
+    assert isinstance(known, torch.nn.Linear)
     heads.reorder(new, order.to(model.mean.device))
     if known.out_features > n_known:
         heads.reorder(known, joint_order(order, n_known).to(model.mean.device))
@@ -260,17 +276,14 @@ def _trains(job: Job, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _companions(job: Job, names: list[str]) -> Iterator[dict[str, Companion]]:
+def _companions(job: Job, names: list[str]) -> Iterator[Companions]:
     """Train ``names`` in processes beside this one, if the recipe wants it and the images have a source."""
     possible = job.recipe.run.parallel and job.device.type == "cpu" and job.recipe.data.source != "arrays"
-    companions: dict[str, Companion] = {}
+    companions = Companions(job.folder, names if possible else [], job.display, job.keep_going)
     try:
-        for name in names if possible else []:
-            companions[name] = Companion(job.folder, name, job.display, job.keep_going)
         yield companions
     finally:
-        for companion in companions.values():
-            companion.stop()
+        companions.stop()
 
 
 def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str, float]) -> Outcome:
@@ -298,9 +311,11 @@ def _warn_of_a_blind_classifier(job: Job, embedding: Embedding) -> None:
         answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)
         share = float((answers >= job.train.n_known).float().mean())
         if share < FEW:
+            section = "joint" if job.recipe.run.systems[0].startswith("rankstats") else "linear"
             job.display.say(
                 f"Beware: the joint classifier puts only {100 * share:.1f} % of unlabelled images into new classes. "
-                "The new classes themselves stand in discovery.csv; to predict with it, train longer (joint.epochs)."
+                "The new classes themselves stand in discovery.csv; to predict with it, train longer "
+                f"({section}.epochs)."
             )
 
 

@@ -2,7 +2,13 @@
 
 from typing import Any
 
-_AS_RUN = {"joint.batch": "merged", "joint.views": "separate", "joint.ramp_by": "epoch", "joint.group": 0}
+_AS_RUN = {
+    "joint.batch": "merged",
+    "joint.views": "separate",
+    "joint.ramp_by": "epoch",
+    "joint.group": 0,
+    "dtc.views": "separate",
+}
 
 PRESETS: dict[str, dict[str, Any]] = {
     # What produced the published numbers.

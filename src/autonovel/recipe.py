@@ -23,7 +23,8 @@ from autonovel.settings import PLACES, Recipe
 Flat = dict[str, Any]
 SET = "--set"
 INCREMENTAL = "incremental."
-AS_JOINT = "as joint"
+KCL, MCL = "kcl.", "mcl."
+AS_JOINT, AS_KCL = "as joint", "as kcl"
 OF_THE_SOURCE = ("data.known", "data.first_known", "data.per_class")  # a recipe says them of its own source's classes
 
 
@@ -84,6 +85,8 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
         by_recipe = key in written and twin not in given and given.get("preset") != "paper"
         if key not in given and not by_recipe:
             values[key], sources[key] = values[twin], AS_JOINT
+    for key in [key for key in values if key.startswith(MCL) and key not in written and key not in given]:
+        values[key], sources[key] = values[KCL + key.removeprefix(MCL)], AS_KCL  # one trunk, one similarity network
     return Loaded(build(values), sources)
 
 

@@ -162,7 +162,8 @@ def system_record(
 def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str, float]) -> dict[str, Any]:
     """Return the content of ``results.json``, which says all a table needs to quote it.
 
-    Old / new / all is that of the first system with a grown head.  ``seconds`` may still be filled in.
+    ``incremental``, old / new / all, is that of the first system with a grown head; ``joint_classifiers`` has it
+    of every system.  ``seconds`` may still be filled in.
     """
     facts = check_format(folder)
     settings = recipe.restore(facts["recipe"])
@@ -177,6 +178,7 @@ def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str,
         "systems": {name: content["scores"] for name, content in records.items()},
         "incremental": joint[0] if joint else None,
         "n_new": facts["n_new"],
+        "joint_classifiers": {name: content["incremental"] for name, content in records.items()},
         "seconds": seconds,
         "parts": len(facts["parts"]),
         "departures": list(settings.departures),

@@ -72,8 +72,74 @@ def ramp(t: float, length: float) -> float:
     return math.exp(-5 * (1 - min(t, length) / length) ** 2) if length > 0 else 1.0
 
 
+def kcl(p: Rows, s: Sequence[Sequence[bool]], pairs: Sequence[Sequence[bool]], margin: float = 2.0) -> float:
+    """Return the mean over ``pairs`` of KL(p_i ‖ p_j), or of what it lacks to the margin."""
+    losses = []
+    for i, row in enumerate(p):
+        for j, other in enumerate(p):
+            if pairs[i][j]:
+                kl = sum(a * (math.log(a + 1e-7) - math.log(b + 1e-7)) for a, b in zip(row, other, strict=True))
+                losses.append(kl if s[i][j] else max(0.0, margin - kl))
+    return sum(losses) / len(losses) if losses else 0.0
+
+
+def mcl(p: Rows, s: Sequence[Sequence[bool]], pairs: Sequence[Sequence[bool]]) -> float:
+    """Return the mean over ``pairs`` of minus the log-likelihood of the pair label."""
+    total, count = 0.0, 0
+    for i, j in ((i, j) for i in range(len(p)) for j in range(len(p)) if pairs[i][j]):
+        meeting = sum(p[i][c] * p[j][c] for c in range(len(p[i])))
+        total -= math.log(1e-7 + (meeting if s[i][j] else 1 - meeting))
+        count += 1
+    return total / count if count else 0.0
+
+
+def pair_cross_entropy(logits: Sequence[Rows], same: Sequence[Sequence[bool]], balance: str) -> float:
+    """Return the two-way cross-entropy over all ordered pairs, or the mean of its means over the two kinds of pair."""
+    losses: dict[bool, list[float]] = {True: [], False: []}
+    for row, answers in zip(logits, same, strict=True):
+        for (different, alike), answer in zip(row, answers, strict=True):
+            chosen = alike if answer else different
+            losses[answer].append(math.log(math.exp(different) + math.exp(alike)) - chosen)
+    kinds = [kind for kind in losses.values() if kind]
+    if balance == "even":
+        return sum(sum(kind) / len(kind) for kind in kinds) / len(kinds)
+    return sum(map(sum, kinds)) / sum(map(len, kinds))
+
+
+def student_t(z: Rows, centres: Rows) -> list[list[float]]:
+    """Return the soft assignments of points to centres."""
+    rows = []
+    for point in z:
+        kernel = [1 / (1 + sum((a - b) ** 2 for a, b in zip(point, centre, strict=True))) for centre in centres]
+        rows.append([value / sum(kernel) for value in kernel])
+    return rows
+
+
+def sharpened(q: Rows) -> list[list[float]]:
+    """Return the target distribution of soft assignments."""
+    sizes = [sum(row[c] for row in q) for c in range(len(q[0]))]
+    rows = [[value**2 / size for value, size in zip(row, sizes, strict=True)] for row in q]
+    return [[value / sum(row) for value in row] for row in rows]
+
+
+def kl_to_target(q: Rows, p: Rows) -> float:
+    """Return the mean over images and clusters of p log(p / q)."""
+    parts = [a * math.log(a / b) for wanted, is_ in zip(p, q, strict=True) for a, b in zip(wanted, is_, strict=True)]
+    return sum(parts) / len(parts)
+
+
+def running_average(history: Sequence[float], momentum: float) -> float:
+    """Return the average of a history, the last value weighing 1 − α, the one before α (1 − α), and so on."""
+    return sum((1 - momentum) * momentum**age * value for age, value in enumerate(reversed(history)))
+
+
 def _close(got: Tensor, wanted: float) -> bool:
     return math.isclose(float(got), wanted, rel_tol=1e-4, abs_tol=1e-5)
+
+
+def _all_close(got: Tensor, wanted: Rows) -> bool:
+    return all(math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-5) for g, w in zip(got.tolist(), wanted, strict=True)
+               for a, b in zip(g, w, strict=True))  # fmt: skip
 
 
 def _case(device: torch.device) -> dict[str, Tensor]:
@@ -118,4 +184,32 @@ def check(device: torch.device) -> dict[str, bool]:
             _close(objectives.ramp(torch.tensor(float(t), device=device), 10.0), ramp(t, 10.0)) for t in range(12)
         ),
     }
-    return {name: test() for name, test in named.items()}
+    return {name: test() for name, test in (named | _compared_systems(c)).items()}
+
+
+def _compared_systems(c: dict[str, Tensor]) -> dict[str, Callable[[], bool]]:
+    """Return the checks of the objectives of KCL, MCL and DTC."""
+    p, q, w = c["p"].tolist(), c["q"].tolist(), (c["w"] > 0).tolist()
+    s, pairs = objectives.pair_labels(c["z"], 3), objectives.pairs_in_groups(c["w"], 4)
+    compared = pairs_in_groups(w, 4)
+    points, centres = c["logits"], c["logits"][:4] + 0.5
+    soft = objectives.student_t(torch.cdist(points, centres).square())
+    two_way = torch.stack([c["p"] @ c["q"].T, c["q"] @ c["p"].T], dim=2)
+    latest, average = c["p"], torch.zeros_like(c["p"])
+    for view in (c["q"], latest):
+        average = objectives.running_average(average, view, 0.6)
+    wanted = [[running_average([b, a], 0.6) for a, b in zip(x, y, strict=True)] for x, y in zip(p, q, strict=True)]
+    return {
+        "KCL": lambda: _close(objectives.kcl(c["p"], s, pairs), kcl(p, s.tolist(), compared)),
+        "MCL": lambda: _close(objectives.mcl(c["p"], s, pairs), mcl(p, s.tolist(), compared)),
+        "similarity of pairs": lambda: all(
+            _close(
+                objectives.pair_cross_entropy(two_way, s, how), pair_cross_entropy(two_way.tolist(), s.tolist(), how)
+            )
+            for how in ("none", "even")
+        ),
+        "Student-t assignment": lambda: _all_close(soft, student_t(points.tolist(), centres.tolist())),
+        "sharpened target": lambda: _all_close(objectives.sharpened(soft), sharpened(soft.tolist())),
+        "KL to the target": lambda: _close(objectives.kl_to_target(c["q"], c["p"]), kl_to_target(q, p)),
+        "running average": lambda: _all_close(average, wanted),
+    }

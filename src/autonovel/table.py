@@ -14,6 +14,7 @@ from autonovel.run_folder import read_json
 from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
+GROWN = "rankstats-incremental"
 Results = dict[str, Any]
 
 
@@ -65,7 +66,7 @@ def _read(file: Path) -> Results:
 
 
 def rows(results: Sequence[Results]) -> list[Row]:
-    """Return a row per recipe and system, and one per recipe for old / new / all of its joint classifier."""
+    """Return a row per recipe and system, and one for old / new / all of each joint classifier."""
     out = []
     for recipe in sorted({_name(r) for r in results}):
         runs = sorted((r for r in results if _name(r) == recipe), key=lambda r: int(r["seed"]))
@@ -74,9 +75,10 @@ def rows(results: Sequence[Results]) -> list[Row]:
             if scored:
                 _refuse_repeated_seeds(recipe, scored)
                 out.append(_accuracy_row(recipe, system, scored))
-        joint = [r for r in runs if r.get("incremental")]
-        if joint:
-            out.append(_joint_row(recipe, joint))
+        for system in LABELS:
+            joint = [r for r in runs if _joint(r, system)]
+            if joint:
+                out.append(_joint_row(recipe, system, joint))
     return out
 
 
@@ -103,13 +105,23 @@ def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     return _row(recipe, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
 
 
-def _joint_row(recipe: str, runs: list[Results]) -> Row:
-    scores = [r["incremental"]["protocols"][MATCHED_EACH] for r in runs]
+def _joint(results: Results, system: str) -> dict[str, Any] | None:
+    """Return old / new / all of a system; older results have them of one system only."""
+    older = {GROWN: results.get("incremental")}
+    found: dict[str, Any] | None = (results.get("joint_classifiers") or older).get(system)
+    return found
+
+
+def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
+    found = [joint for r in runs if (joint := _joint(r, system))]
+    scores = [joint["protocols"][MATCHED_EACH] for joint in found]
     parts = {key: [100 * score[key] for score in scores] for key in ("old", "new", "all")}
-    published = paper.OLD_NEW_ALL.get(paper.dataset_of(recipe)) if " " not in recipe else None
+    name, _, changes = recipe.partition(" ")
+    published = paper.old_new_all(name, changes, system)
     told = " / ".join(map(str, published)) if published else "–"
-    splits = ", ".join(sorted({r["incremental"]["split"] for r in runs}))
-    label = f"joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"
+    splits = ", ".join(sorted({joint["split"] for joint in found}))
+    label = "" if system == GROWN else f"{LABELS[system]}: "
+    label += f"joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"
     return _row(recipe, label, told, " / ".join(map(spread, parts.values())), parts, runs)
 
 

@@ -1,6 +1,6 @@
-"""Variants of a recipe that a study compares: the paper's ablations, and its sweep over k."""
+"""Variants of a recipe that a study compares: the paper's ablations, its sweep over k, and other systems."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,12 @@ class Variant:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
+FULL_VARIANT = Variant(FULL)
+WITHOUT_SELF_SUPERVISION = Variant("without-self-supervision", {"pretrain.kind": "supervised"})
+
+# the demo's comparison, the delivered system first
+EVERY_SYSTEM = ("rankstats-incremental", "rankstats", "dtc", "kcl", "mcl", "kmeans", "kmeans-pixels")
+
 # "Without consistency" is run with both kinds of pair loss: the diagonal of the two-view loss compares two
 # views of one image and so is itself a consistency term.
 ABLATIONS = (
@@ -31,13 +37,26 @@ ABLATIONS = (
     Variant("without-consistency-one-view", {"joint.consistency": False, "joint.bce_views": "one"}),
     Variant("without-ce", {"joint.ce": False}),
     Variant("without-bce", {"joint.bce": False}),
-    Variant("without-self-supervision", {"pretrain.kind": "supervised"}),
+    WITHOUT_SELF_SUPERVISION,
 )
 
 
 def sweep_k(values: Iterable[int]) -> tuple[Variant, ...]:
     """Return a variant for each size k of the compared sets."""
     return tuple(Variant(f"k{k}", {"joint.k": k}) for k in values)
+
+
+def of_systems(methods: Sequence[str], self_supervision: bool = True) -> Variant:
+    """Return the recipe with other systems, and with or without the self-supervised start; the first one delivers."""
+    settings = {"run.systems": list(methods)} if methods else {}
+    start = () if self_supervision else (WITHOUT_SELF_SUPERVISION,)
+    name = "-".join([*methods, *(variant.name for variant in start)])
+    return Variant(name or FULL, settings | {key: v for variant in start for key, v in variant.settings.items()})
+
+
+def siblings(folder: Path) -> list[Path]:
+    """Return the other runs beside the one at ``folder``, which may have trained the stages it needs."""
+    return [path.parent for path in sorted(folder.parent.glob("*/run.json")) if path.parent != folder]
 
 
 def folder_name(recipe: str, variant: Variant, seed: int) -> str:

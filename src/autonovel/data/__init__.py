@@ -3,11 +3,12 @@
 from autonovel.data.arrays import image_set, image_tensor
 from autonovel.data.imageset import ImageSet, channel_statistics, resize
 from autonovel.data.loaders import Batch, Loader, Resident, Streaming, loader
-from autonovel.data.samplers import Fixed, Merged, Sampler
+from autonovel.data.samplers import ByClass, Fixed, Merged, Sampler
 from autonovel.data.splits import LabelledImages, hold_out, known_and_new
 
 __all__ = [
     "Batch",
+    "ByClass",
     "Fixed",
     "ImageSet",
     "LabelledImages",

@@ -19,8 +19,10 @@ def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe) -> None:
             "of a trunk, such as model.safetensors of a finished run."
         )
     _check_network(recipe)
-    _check_classes(images, 2 if n_new is None else n_new)
+    at_least = 2 if n_new is None else n_new
+    _check_classes(images, at_least)
     _check_batches(images, recipe)
+    _check_clusters(images, at_least, recipe)
     _check_shapes(images, recipe)
 
 
@@ -37,11 +39,13 @@ def _check_network(recipe: Recipe) -> None:
             f"network.adapter, unit_length and cached_views are for a pretrained network ({', '.join(PRETRAINED)}), "
             f"not for {network.name}. Leave them out."
         )
-    stages = (recipe.supervised, recipe.joint, recipe.incremental)
-    if any(stage.augment.cached != bool(network.cached_views) for stage in stages):
+    stages: dict[str, Stage] = {"supervised": recipe.supervised, **_joint_sections(recipe)}
+    stages |= {name: stage for name, stage in clustering_sections(recipe).items() if name != "linear"}
+    odd = [name for name, stage in stages.items() if stage.augment.cached != bool(network.cached_views)]
+    if odd:
         raise UsageError(
-            "network.cached_views and augment.cached of the stages supervised and joint go together: "
-            "views are picked where they were computed. Set all of them, or none."
+            f"network.cached_views is {network.cached_views}, but {odd[0]}.augment.cached is "
+            f"{str(not network.cached_views).lower()}: views are picked where they were computed. Set both, or neither."
         )
     if network.cached_views and (kind != "imagenet" or not network.adapter):
         raise UsageError(
@@ -86,6 +90,12 @@ def _check_batches(images: ImageSet, recipe: Recipe) -> None:
         wanted.append(("supervised.batch_size", recipe.supervised.batch_size, labelled, "labelled images"))
     for section, joint in _joint_sections(recipe).items():
         wanted += _joint_batches(section, joint, labelled, unlabelled)
+    for section, stage in clustering_sections(recipe).items():
+        there, kind = {
+            "similarity": (labelled, "labelled images"),
+            "linear": (len(images), "images"),
+        }.get(section, (unlabelled, "unlabelled images"))
+        wanted.append((f"{section}.batch_size", stage.batch_size, there, kind))
     for name, size, there, kind in wanted:
         if size > there:
             raise InputError(
@@ -97,11 +107,50 @@ def _check_batches(images: ImageSet, recipe: Recipe) -> None:
 def _joint_sections(recipe: Recipe) -> dict[str, Joint]:
     """Return the settings of joint training that this run uses, by the section in which a user finds them."""
     sections = {}
-    if "rankstats" in recipe.run.systems or recipe.incremental == recipe.joint:
+    grown_alike = "rankstats-incremental" in recipe.run.systems and recipe.incremental == recipe.joint
+    if "rankstats" in recipe.run.systems or grown_alike:
         sections["joint"] = recipe.joint
     if "rankstats-incremental" in recipe.run.systems and recipe.incremental != recipe.joint:
         sections["incremental"] = recipe.incremental
     return sections
+
+
+def clustering_sections(recipe: Recipe) -> dict[str, Stage]:
+    """Return the settings of KCL, MCL and DTC that this run uses, by section."""
+    used: dict[str, Stage] = {
+        name: getattr(recipe, name) for name in ("kcl", "mcl", "dtc") if name in recipe.run.systems
+    }
+    if "kcl" in used or "mcl" in used:
+        used["similarity"] = recipe.similarity
+    if used and recipe.linear.epochs:
+        used["linear"] = recipe.linear
+    return used
+
+
+def _check_clusters(images: ImageSet, n_new: int, recipe: Recipe) -> None:
+    """Ask whether batches of pairs and the numbers of clusters of KCL, MCL and DTC make sense."""
+    used = clustering_sections(recipe)
+    unlabelled = int(images.unlabelled.sum())
+    for section in ("kcl", "mcl", "dtc"):
+        clusters = getattr(recipe, section).out_dim
+        if section in used and clusters and not n_new <= clusters <= unlabelled:
+            raise UsageError(
+                f"{section}.out_dim is {clusters}; it must be 0, or at least the number of new classes ({n_new}) and "
+                f"at most that of the unlabelled images ({unlabelled})."
+            )
+    s = recipe.similarity
+    if "similarity" in used and s.batch == "classes":
+        chosen = s.classes_per_batch or min(n_new, images.n_known)
+        if not 2 <= chosen <= images.n_known:
+            raise UsageError(
+                f"similarity.classes_per_batch is {chosen}; it must be from 2 to the number of known classes "
+                f"({images.n_known}), since pairs of one class and of two are compared."
+            )
+        if s.batch_size // chosen < 2:
+            raise UsageError(
+                f"similarity.batch_size is {s.batch_size} for {chosen} classes a batch; at least two images of each "
+                f"class are needed. Choose {2 * chosen} or more, or fewer classes (similarity.classes_per_batch)."
+            )
 
 
 def _joint_batches(section: str, joint: Joint, labelled: int, unlabelled: int) -> list[tuple[str, int, int, str]]:
@@ -137,7 +186,8 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
                 f"{section}.k is {joint.k}, but network {recipe.network.name} has only {trunk.n_features} features. "
                 "Choose a smaller k (the paper: 5)."
             )
-    for stage in (recipe.pretrain, recipe.supervised, *joints.values()):
+    compared = (stage for name, stage in clustering_sections(recipe).items() if name != "linear")
+    for stage in (recipe.pretrain, recipe.supervised, *joints.values(), *compared):
         _check_stage(stage, trunk, min(height, width))
 
 

@@ -26,6 +26,7 @@ class Batch:
         labelled: 1.0 where ``y`` is a class, else 0.0.
         truth: true class of each image for diagnostics, None where nobody knows.
         u: n×k uniform numbers for the random choices of the stage.
+        index: number of each image in its set, for stages that remember something of every image.
     """
 
     images: Tensor
@@ -33,6 +34,7 @@ class Batch:
     labelled: Tensor
     truth: Tensor | None
     u: Tensor
+    index: Tensor
 
 
 class Loader(Protocol):
@@ -77,7 +79,7 @@ class Resident:
         """Return the batch of the images ``index`` (on the device) with their random numbers ``u``."""
         y = self.y[index]
         truth = None if self.truth is None else self.truth[index]
-        return Batch(self.images[index], y, (y >= 0).float(), truth, u)
+        return Batch(self.images[index], y, (y >= 0).float(), truth, u, index)
 
     def close(self) -> None:
         """Nothing is to be let go of."""
@@ -117,7 +119,7 @@ class Streaming:
         """Return the batch in the buffer, which ``index`` must name, with the random numbers ``u``."""
         y = self.y[index]
         truth = None if self.truth is None else self.truth[index]
-        return Batch(self.buffer, y, (y >= 0).float(), truth, u)
+        return Batch(self.buffer, y, (y >= 0).float(), truth, u, index)
 
     def close(self) -> None:
         """Give up what was decoded ahead."""

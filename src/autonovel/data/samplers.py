@@ -95,3 +95,44 @@ class Fixed:
             taken = Stream(members, self.seed, 2 * self.purpose + offset).take(number * count, count)
             parts.append(taken.view(-1, share)[:, self.rank :: self.world])
         return torch.cat(parts, dim=1)
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """A few classes in every batch, drawn anew each time, with the same number of images of each.
+
+    Pairs of one class are then as frequent as one in ``n_classes``, however many classes there are.
+    """
+
+    y: Tensor
+    n_classes: int
+    batch_size: int
+    seed: int
+    purpose: int
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def per_class(self) -> int:
+        """Return the images of one class in a batch."""
+        return self.batch_size // self.n_classes
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return the batches it takes to see as many images as there are labelled ones."""
+        return -(-int((self.y >= 0).sum()) // (self.n_classes * self.per_class))
+
+    def epoch(self, number: int) -> Tensor:
+        """Return steps×(classes · images of each) image numbers (this rank's columns)."""
+        rng = draws.generator(self.seed, self.purpose, number)
+        members = [(self.y == label).nonzero()[:, 0] for label in self.y[self.y >= 0].unique().tolist()]
+        rows = []
+        for _ in range(self.steps_per_epoch):
+            chosen = torch.randperm(len(members), generator=rng)[: self.n_classes].tolist()
+            rows.append(torch.cat([self._some(members[label], rng) for label in chosen]))
+        return torch.stack(rows)[:, self.rank :: self.world]
+
+    def _some(self, members: Tensor, rng: torch.Generator) -> Tensor:
+        """Return images of one class, each once, and again from the first where the class has too few."""
+        order = torch.randperm(len(members), generator=rng)
+        return members[order[torch.arange(self.per_class) % len(members)]]

@@ -1,8 +1,8 @@
 """The figures of the paper, drawn from run folders: pictures, captions and the numbers behind them.
 
 Each figure is one file: ``evolution`` (features during training), ``old_and_new`` (with and without incremental
-learning), ``k_sweep`` (accuracy against k) and ``curves`` (losses, pairs, moving target).  A figure that the given
-runs do not allow says what is missing.
+learning), ``k_sweep`` (accuracy against k), ``curves`` (losses, pairs, moving target) and ``comparison`` (systems).
+A figure that the given runs do not allow says what is missing.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from autonovel.figures import curves, evolution, k_sweep, old_and_new
+from autonovel.figures import comparison, curves, evolution, k_sweep, old_and_new
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
 from autonovel.figures.runs import collect, studies
 from autonovel.run_folder import write_json
@@ -53,6 +53,7 @@ def draw_figures(
         wanted[evolution.NAME + suffix] = partial(evolution.draw, study, tick)
         wanted[old_and_new.NAME + suffix] = partial(old_and_new.draw, study, tick, pair)
         wanted[curves.NAME + suffix] = partial(curves.draw, study)
+        wanted[comparison.NAME + suffix] = partial(comparison.draw, study)
     wanted[k_sweep.NAME] = partial(k_sweep.draw, found)
     drawn: dict[str, Drawn] = {}
     left_out: dict[str, str] = {}

@@ -46,6 +46,11 @@ class Run:
         """Return how many images a map shows."""
         return int(self.settings["run.map_points"])
 
+    @property
+    def has_rankstats(self) -> bool:
+        """Tell whether a system of ranking statistics was run; the figures of one seed are about these."""
+        return bool({PLAIN, GROWN} & set(self.settings.get("run.systems", (PLAIN,))))
+
     def system(self, name: str) -> Path | None:
         """Return the folder in which system ``name`` left its stages, journal and embedding; None without it."""
         if name == self.primary:
@@ -117,7 +122,7 @@ class Study:
         A value of ``...`` stands for any.  One seed run twice is an error: it is not two samples.
         """
         wanted = {key.replace("__", "."): value for key, value in changed.items()}
-        found = [run for run in self.runs if _matches(run, wanted)]
+        found = [run for run in self.runs if run.has_rankstats and _matches(run, wanted)]
         return found if ... in wanted.values() else _one_of_each_seed(found, self.label)
 
 

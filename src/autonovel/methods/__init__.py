@@ -1,12 +1,18 @@
 """Methods by name: one file per system."""
 
+from autonovel.methods.dtc import DTC
+from autonovel.methods.kcl import KCL
 from autonovel.methods.kmeans import KMeans
+from autonovel.methods.mcl import MCL
 from autonovel.methods.method import Method, Problem
 from autonovel.methods.rankstats import RankStats
 
 METHODS: dict[str, Method] = {
     "rankstats": RankStats(),
     "rankstats-incremental": RankStats(incremental=True),
+    "dtc": DTC(),
+    "kcl": KCL(),
+    "mcl": MCL(),
     "kmeans": KMeans(),
 }
 

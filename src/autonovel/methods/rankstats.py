@@ -12,6 +12,7 @@ from torch import Tensor
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
 from autonovel.methods.method import Problem
+from autonovel.methods.notes import note_pairs, note_usage
 from autonovel.methods.views import augmentation, two_views
 from autonovel.networks import Model, heads
 from autonovel.objectives import (
@@ -90,6 +91,10 @@ class Joint:
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
         """Nothing depends on the whole set."""
 
+    def same(self, z: Tensor) -> Tensor:
+        """Return s_ij, which pairs of the batch are taken to show the same class, as an n×n boolean matrix."""
+        return pair_labels(z, self.settings.k, self.settings.rank_by)
+
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the terms of the joint loss for two views of every image."""
         s = self.settings
@@ -104,10 +109,10 @@ class Joint:
         if s.ce:
             terms["ce"] = cross_entropy(known, batch.y, labelled)
         if s.bce:
-            same = pair_labels(z, s.k, s.rank_by)
+            same = self.same(z)
             pairs = pairs_in_groups(unlabelled, s.group)
             terms["bce"] = pairwise_bce(p_new, p_new_hat if s.bce_views == "two" else p_new, same, pairs)
-            self._note_pairs(progress, same, pairs, batch)
+            note_pairs(progress, same, pairs, batch)
         if s.consistency:
             w_known, w_new = (labelled, unlabelled) if s.consistency_on == "own" else (None, None)
             over = s.consistency_over_classes
@@ -117,21 +122,5 @@ class Joint:
         if self.incremental:
             targets = pseudo_labels(new, self.n_known)
             terms["pseudo"] = s.pseudo_weight * rise * cross_entropy(known, targets, unlabelled)
-        self._note_usage(progress, new, unlabelled)
+        note_usage(progress, new, unlabelled)
         return terms
-
-    def _note_usage(self, progress: Progress, new: Tensor, unlabelled: Tensor) -> None:
-        """Leave the share of the unlabelled images in each new class: a collapse shows here first."""
-        classes = torch.arange(self.n_new, device=new.device)
-        chosen = (new.detach().argmax(dim=1)[:, None] == classes) * unlabelled[:, None]
-        progress.note("usage", chosen.sum(dim=0), unlabelled.sum())
-
-    def _note_pairs(self, progress: Progress, same: Tensor, pairs: Tensor, batch: Batch) -> None:
-        """Leave how many pairs of different images are called the same, and how often that is right."""
-        others = pairs - torch.diag_embed(pairs.diagonal())
-        called = same * others
-        progress.note("pairs/positive", called.sum(), others.sum())
-        if batch.truth is not None:
-            alike = (batch.truth[:, None] == batch.truth[None, :]) * others
-            progress.note("pairs/precision", (called * alike).sum(), called.sum())
-            progress.note("pairs/recall", (called * alike).sum(), alike.sum())

@@ -15,7 +15,7 @@ def augmentation(s: settings.Stage) -> Augmentation:
     return Augmentation(**asdict(s.augment))
 
 
-def two_views(s: settings.Joint, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
+def two_views(s: settings.Joint | settings.Dtc, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return z and ẑ, the features of two independent views of every image.
 
     ``joint`` sends both through the network at once; ``separate`` one after the other, each with its own

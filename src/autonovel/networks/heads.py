@@ -1,4 +1,6 @@
-"""Linear heads: made from a seed, grown by new classes, put into another order."""
+"""Heads: made from a seed, grown by new classes, put into another order, read back from weights."""
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +32,46 @@ def grown_head(old: nn.Linear, n_new: int, rng: torch.Generator, new_bias: str =
     return head.to(old.weight.device)
 
 
-def reorder(head: nn.Linear, order: Tensor) -> None:
+class CentresHead(nn.Module):
+    """DTC's head: a linear bottleneck, and in its space a centre for each class.
+
+    Its logits are −log(1 + ‖b(z) − μ_k‖²), so that their softmax is the Student-t soft assignment itself and
+    everything downstream treats it as any other head.
+    """
+
+    def __init__(self, bottleneck: nn.Linear, n_classes: int) -> None:
+        super().__init__()
+        self.bottleneck = bottleneck
+        self.centres = nn.Parameter(torch.zeros(n_classes, bottleneck.out_features))
+
+    @property
+    def out_features(self) -> int:
+        """Return the number of classes, as a linear layer calls it."""
+        return len(self.centres)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return the logits of features ``z``."""
+        exact = "donot_use_mm_for_euclid_dist"  # products would lose the small distances in float32
+        distances = torch.cdist(self.bottleneck(z), self.centres, compute_mode=exact)
+        return -torch.log1p(distances.square())
+
+
+def reorder(head: nn.Module, order: Tensor) -> None:
     """Put the outputs of ``head`` into ``order`` (new output i was output ``order[i]``)."""
+    rows = (head.centres,) if isinstance(head, CentresHead) else (head.weight, head.bias)
     with torch.no_grad():
-        head.weight.copy_(head.weight[order].clone())
-        head.bias.copy_(head.bias[order].clone())
+        for parameter in rows:
+            assert isinstance(parameter, Tensor)
+            parameter.copy_(parameter[order].clone())
+
+
+def empty_head(tensors: Mapping[str, Tensor], prefix: str) -> nn.Module:
+    """Return a head into which the weights under ``prefix`` fit; a KeyError if there are none."""
+    if f"{prefix}.centres" in tensors:
+        width, n_features = tensors[f"{prefix}.bottleneck.weight"].shape
+        return CentresHead(nn.Linear(n_features, width), len(tensors[f"{prefix}.centres"]))
+    n_classes, n_features = tensors[f"{prefix}.weight"].shape
+    return nn.Linear(n_features, n_classes)
 
 
 def initialise(module: nn.Module, rng: torch.Generator) -> None:

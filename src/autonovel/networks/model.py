@@ -24,14 +24,15 @@ class Model(nn.Module):
         self.register_buffer("std", std.view(1, -1, 1, 1).float())
         self.precision = "float32"
 
-    def features(self, images: Tensor) -> Tensor:
-        """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]."""
+    def features(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
+        """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]; Φ may be another ``trunk``."""
+        used = trunk or self.trunk
         if images.ndim == 2:  # pooled features of a pretrained network, computed beforehand
-            pooled: Tensor = self.trunk(images)
+            pooled: Tensor = used(images)
             return pooled.float()
         x = self.normalised(images)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            z: Tensor = self.trunk(x)
+            z: Tensor = used(x)
         return z.float()
 
     def normalised(self, images: Tensor) -> Tensor:

@@ -86,16 +86,24 @@ def systems(results: Results) -> Systems:
 
 @dataclass(frozen=True)
 class Incremental:
-    """Accuracy of the joint classifier on old, new and all classes, by protocol."""
+    """Accuracy of the joint classifier on old, new and all classes, by protocol; and, by system, of each one there is.
+
+    Those of several systems are compared under the published code's protocol.
+    """
 
     split: str
     protocols: dict[str, dict[str, float]]
+    by_system: dict[str, dict[str, float]]
 
 
 def incremental(results: Results) -> Incremental | None:
     """Return the joint classifier's table, or None without one."""
     joint = results["incremental"]
-    return None if joint is None else Incremental(joint["split"], joint["protocols"])
+    if joint is None:
+        return None
+    each = {name: content for name, content in (results.get("joint_classifiers") or {}).items() if content}
+    by_system = {name: content["protocols"][evaluation.MATCHED_EACH] for name, content in each.items()}
+    return Incremental(joint["split"], joint["protocols"], by_system if len(by_system) > 1 else {})
 
 
 @dataclass(frozen=True)

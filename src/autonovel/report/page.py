@@ -83,11 +83,22 @@ def render(report: Report, images: ImageSet, n_known: int) -> str:
         report=report,
         version=__version__,
         colours=colours,
+        bars=_bars(report.systems),
         sheets=[_sheet(card, images) for card in report.cards],
         training=[(one.system, _drawn(one)) for one in report.training],
         count_svg=count_svg(report.count) if report.count else None,
         map_data=_map_data(points, colours, n_known) if points else None,
     )  # fmt: skip
+
+
+def _bars(systems: gather.Systems) -> str | None:
+    """Return the accuracies as bars; two numbers need no picture."""
+    rows = [row for row in systems.rows if "acc" in row.scores]
+    if len(rows) < 3:
+        return None
+    marked = next((place for place, row in enumerate(rows) if row.primary), -1)
+    names, shares = [LABELS.get(row.name, row.name) for row in rows], [row.scores["acc"] for row in rows]
+    return pictures.bars_svg(names, shares, marked)
 
 
 def _environment() -> jinja2.Environment:

@@ -104,6 +104,30 @@ def chart_svg(chart: Chart, salt: str) -> str:
     return inline(buffer.getvalue())
 
 
+def bars_svg(labels: Sequence[str], shares: Sequence[float], marked: int) -> str:
+    """Return horizontal bars of ``shares`` (0 to 1) as SVG to stand inside HTML; the bar ``marked`` stands out."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "bars", "font.size": 9}):
+        figure = Figure(figsize=(7.0, 0.45 + 0.3 * len(labels)), layout="constrained")
+        axes = figure.add_subplot()
+        colours = [LINE_COLOURS[0] if place == marked else "#9aa7c4" for place in range(len(labels))]
+        axes.barh(range(len(labels)), shares, 0.72, color=colours)
+        for place, share in enumerate(shares):
+            axes.text(share + 0.01, place, f"{100 * share:.1f} %", va="center", color=INK)
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_xlim(0, 1.12)
+        axes.set_xticks([])
+        axes.invert_yaxis()
+        axes.tick_params(colors=INK, length=0)
+        axes.spines[:].set_visible(False)
+        buffer = io.StringIO()
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    return inline(buffer.getvalue())
+
+
 def inline(document: str) -> str:
     """Return a standalone SVG document as an element of an HTML page, which needs neither prologue nor addresses."""
     svg = document[document.index("<svg") :]

@@ -1,7 +1,9 @@
 """The state of a stage as one safetensors file: model, optimiser and position together, or not at all."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -12,6 +14,8 @@ from torch.optim import Optimizer
 
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import replace_file
+
+NONE: Mapping[str, Tensor] = MappingProxyType({})
 
 
 def save_model(path: Path, model: nn.Module) -> None:
@@ -27,9 +31,12 @@ def load_model(path: Path, model: nn.Module) -> None:
         raise RunFolderError(f"{path} does not fit this network: {error}") from error
 
 
-def save(path: Path, model: nn.Module, optimiser: Optimizer, epoch: int, seconds: float) -> None:
-    """Write everything needed to go on with ``epoch`` (the next one)."""
+def save(
+    path: Path, model: nn.Module, optimiser: Optimizer, epoch: int, seconds: float, memory: Mapping[str, Tensor] = NONE
+) -> None:
+    """Write everything needed to go on with ``epoch`` (the next one); ``memory`` is what the stage remembers."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"memory.{name}": value for name, value in memory.items()}
     for name, parameter in _trained(model, optimiser):
         for key, value in optimiser.state[parameter].items():
             if isinstance(value, Tensor):
@@ -38,9 +45,14 @@ def save(path: Path, model: nn.Module, optimiser: Optimizer, epoch: int, seconds
     replace_file(path, save_tensors(_owned(tensors), position))
 
 
-def load(path: Path, model: nn.Module, optimiser: Optimizer) -> tuple[int, float]:
-    """Fill model and optimiser; return the epoch to go on with and the seconds spent before."""
+def load(
+    path: Path, model: nn.Module, optimiser: Optimizer, memory: dict[str, Tensor] | None = None
+) -> tuple[int, float]:
+    """Fill model, optimiser and ``memory``; return the epoch to go on with and the seconds spent before."""
     tensors = _tensors(path)
+    if memory is not None:
+        device = next(model.parameters()).device
+        memory |= {k.removeprefix("memory."): v.to(device) for k, v in tensors.items() if k.startswith("memory.")}
     try:
         model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
     except RuntimeError as error:

@@ -16,12 +16,20 @@ def usage_entropy(usage: Tensor) -> float:
     return float(entropy / math.log(max(len(usage), 2)))
 
 
-def complaint(terms: dict[str, float], usage: Tensor | None) -> str | None:
+ADVICE = "Try a lower learning rate (lr) or a longer warm-up (warmup_epochs) in this stage's section."
+JOINT_ADVICE = (
+    "Try a longer warm-up (joint.warmup_epochs), a smaller group (joint.group), "
+    "a slower ramp (joint.ramp_epochs) or a smaller weight (joint.weight) of the consistency."
+)
+
+
+def complaint(terms: dict[str, float], usage: Tensor | None, advice: str = JOINT_ADVICE) -> str | None:
     """Return what is wrong with an epoch, or None.
 
     Args:
         terms: mean of every loss term over the epoch.
         usage: share of unlabelled images put into each new class during the epoch, if there is one.
+        advice: what to try after a collapse.
     """
     broken = [name for name, value in terms.items() if not math.isfinite(value)]
     if broken:
@@ -34,7 +42,6 @@ def complaint(terms: dict[str, float], usage: Tensor | None) -> str | None:
         if entropy < COLLAPSED_ENTROPY:
             return (
                 f"the new classes collapsed: {100 * float(usage.max() / usage.sum()):.1f} % of the unlabelled images "
-                "fall into one of them. Try a longer warm-up (joint.warmup_epochs), a smaller group (joint.group), "
-                "a slower ramp (joint.ramp_epochs) or a smaller weight (joint.weight) of the consistency."
+                f"fall into one of them. {advice}"
             )
     return None

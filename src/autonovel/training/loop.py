@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws
+from autonovel import draws, settings
 from autonovel.data import ImageSet, loader
 from autonovel.errors import GuardError
 from autonovel.networks import Model
@@ -21,7 +21,7 @@ from autonovel.run_folder import Journal, read_json, write_json
 from autonovel.training import checkpoint, guard, observe, optimisers
 from autonovel.training.display import Display
 from autonovel.training.schedules import learning_rate
-from autonovel.training.stage import Stage
+from autonovel.training.stage import OnMaterial, Remembers, Stage
 from autonovel.training.steps import Step
 
 SECONDS_BETWEEN_UPDATES = 0.25
@@ -82,9 +82,12 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
 
 
 def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved: Path) -> float:
+    if isinstance(stage, OnMaterial):
+        images = stage.material(model, images)
     sampler = stage.sampler(images)
     optimiser = optimisers.make(stage.settings, model.parameters())
-    first, before = checkpoint.load(saved, model, optimiser) if saved.exists() else (0, 0.0)
+    memory = stage.memory if isinstance(stage, Remembers) else {}
+    first, before = checkpoint.load(saved, model, optimiser, memory) if saved.exists() else (0, 0.0)
     context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
@@ -109,9 +112,9 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
             for observer in observers:
                 means |= observer.look(model, epoch + 1)
             _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
-            _check(context, means, stage.name, epoch)
+            _check(context, means, stage, epoch)
             if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
-                checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds())
+                checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory)
                 last_save = time.monotonic()
     context.display.end(context.title(stage))
     return watch.seconds()
@@ -143,13 +146,14 @@ def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, T
     context.journal.append(line | {"images_per_second": round(watch.rate), "seconds": round(watch.seconds(), 3)})
 
 
-def _check(context: Context, means: dict[str, Tensor], stage: str, epoch: int) -> None:
+def _check(context: Context, means: dict[str, Tensor], stage: Stage, epoch: int) -> None:
     terms = {name: float(value) for name, value in means.items() if name.startswith("loss/")}
     usage = means.get("usage")
-    wrong = guard.complaint(terms, usage)
+    joint = isinstance(stage.settings, settings.Joint)
+    wrong = guard.complaint(terms, usage, guard.JOINT_ADVICE if joint else guard.ADVICE)
     if wrong is None:
         return
-    message = f"stage {stage}, epoch {epoch + 1}: {wrong}"
+    message = f"stage {stage.name}, epoch {epoch + 1}: {wrong}"
     if not context.keep_going:
         raise GuardError(message + " (--keep-going trains on all the same.)")
     context.display.say(message + " Going on, as told.")

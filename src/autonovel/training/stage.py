@@ -1,7 +1,7 @@
 """What the training loop asks of a stage, and what it tells it."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -78,3 +78,24 @@ class Stage(Protocol):
 
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the loss terms of one batch by name; the loop minimises their sum."""
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A stage that carries tensors from epoch to epoch, such as targets and averages of every image.
+
+    They go into its checkpoints, so a resumed stage finds them.  A recorded step reads them where they first
+    were: refresh them in place.
+    """
+
+    @property
+    def memory(self) -> dict[str, Tensor]:
+        """Return the tensors by name."""
+
+
+@runtime_checkable
+class OnMaterial(Protocol):
+    """A stage that does not train on the images themselves, but on something made of them once, such as features."""
+
+    def material(self, model: Model, images: ImageSet) -> ImageSet:
+        """Return what stands in the images' place, with the labels to learn."""

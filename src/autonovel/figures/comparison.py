@@ -1,0 +1,116 @@
+"""The paper's comparison of systems as a bar chart: accuracy on the unlabelled images, beside the paper's own."""
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from autonovel import paper
+from autonovel.figures import style
+from autonovel.figures.figure import CannotDrawError, Drawn
+from autonovel.figures.runs import VARIED, Study
+from autonovel.labels import LABELS
+
+NAME = "systems"
+WITH, WITHOUT = "with self-supervision", "without self-supervision"
+STARTS: dict[str, dict[str, Any]] = {WITH: {}, WITHOUT: {"pretrain.kind": "supervised"}}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One system from one start: its accuracies in per cent by seed, and the paper's."""
+
+    system: str
+    start: str
+    acc: dict[int, float]
+    paper: paper.Published | None
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over the seeds."""
+        return statistics.mean(self.acc.values())
+
+    @property
+    def std(self) -> float | None:
+        """Return the standard deviation over the seeds, if there are several."""
+        return statistics.stdev(self.acc.values()) if len(self.acc) > 1 else None
+
+
+def draw(study: Study) -> Drawn:
+    """Return the bars of all systems that the runs of a study have scored."""
+    found = bars(study)
+    if len({bar.system for bar in found}) < 2:
+        raise CannotDrawError(
+            "fewer than two systems have scores. Run several, such as `autonovel reproduce RECIPE --method kmeans "
+            "--method dtc --method rankstats`, or `autonovel demo --compare`."
+        )
+    seeds = sorted({seed for bar in found for seed in bar.acc})
+    told = "; ".join(f"{LABELS[bar.system]} {_start(bar, found)}{bar.mean:.1f}" for bar in found)
+    caption = (
+        f"Accuracy (ACC, per cent) on the unlabelled images, {study.label}, seed{'s' if len(seeds) > 1 else ''} "
+        f"{', '.join(map(str, seeds))}, last epoch; bars of one standard deviation where there are several seeds"
+        f"{', diamonds: the paper' if any(bar.paper for bar in found) else ''}. {told}."
+    )
+    numbers = [
+        {"system": bar.system, "start": bar.start, "acc": list(bar.acc.values()), "seeds": list(bar.acc),
+         "mean": bar.mean, "std": bar.std, "paper": bar.paper.mean if bar.paper else None}
+        for bar in found
+    ]  # fmt: skip
+    return Drawn(NAME, caption, {"bars": numbers}, _picture(study.label, found))
+
+
+def bars(study: Study) -> list[Bar]:
+    """Return a bar for each system and start; a seed that two runs have counts once."""
+    found = []
+    recipe, _, other_changes = study.label.partition(" ")
+    for system in LABELS:
+        for start, changed in STARTS.items():
+            runs = [run for run in study.runs if _varied(run.changed) == changed]
+            acc = {run.seed: value for run in runs if (value := run.accuracy(system)) is not None}
+            changes = " ".join(f"{key}={value}" for key, value in changed.items())
+            published = None if other_changes else paper.accuracy(recipe, changes, system)
+            if acc:
+                found.append(Bar(system, start, acc, published))
+    return found
+
+
+def _varied(changed: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in changed.items() if key in VARIED}
+
+
+def _start(bar: Bar, found: list[Bar]) -> str:
+    return f"{bar.start} " if any(other.start == WITHOUT for other in found) else ""
+
+
+def _picture(label: str, found: list[Bar]) -> Any:
+    import matplotlib
+
+    systems = list(dict.fromkeys(bar.system for bar in found))
+    starts = list(dict.fromkeys(bar.start for bar in found))
+    height = 0.8 / len(starts)
+    with matplotlib.rc_context(style.SETTINGS):
+        figure, (axes,) = style.panels(1, 6.2, 0.9 + 0.36 * len(systems) * max(1.0, 0.7 * len(starts)))
+        for number, start in enumerate(starts):
+            own = [bar for bar in found if bar.start == start]
+            places = [systems.index(bar.system) + (number - (len(starts) - 1) / 2) * height for bar in own]
+            axes.barh(
+                places, [bar.mean for bar in own], 0.92 * height, xerr=[bar.std or 0.0 for bar in own], label=start,
+                color=style.FEW[(0, 5)[STARTS[start] != {}]], error_kw={"elinewidth": 1.1, "capsize": 2.5}, zorder=2,
+            )  # fmt: skip
+            for place, bar in zip(places, own, strict=True):
+                axes.text(1.2, place, f"{bar.mean:.1f}", va="center", color="white", fontweight="bold", zorder=4)
+            published = [(bar.paper.mean, place) for place, bar in zip(places, own, strict=True) if bar.paper]
+            if published:
+                x, y = zip(*published, strict=True)
+                axes.scatter(x, y, marker="D", s=24, color=style.INK, edgecolors="white", linewidths=0.7, zorder=5,
+                             label="the paper" if number == len(starts) - 1 else None)  # fmt: skip
+        axes.set_yticks(range(len(systems)), [LABELS[system] for system in systems])
+        axes.invert_yaxis()
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("ACC on unlabelled images (%)")
+        axes.set_title(label)
+        style.plain(axes)
+        axes.grid(visible=False, axis="y")
+        axes.grid(axis="x", color=style.INK, alpha=0.12, linewidth=0.6)
+        if len(starts) > 1 or any(bar.paper for bar in found):
+            figure.legend(loc="outside lower center", ncols=3)
+    return figure

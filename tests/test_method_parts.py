@@ -1,0 +1,302 @@
+"""The parts of KCL, MCL, DTC and the linear classifier: networks, samplers, targets, what they remember."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.decomposition import PCA
+from torch import Tensor, nn
+
+from autonovel import draws, networks, selftest, settings
+from autonovel.data import Batch, ByClass, ImageSet, Resident
+from autonovel.embedding import features
+from autonovel.methods import METHODS, Problem
+from autonovel.methods.dtc import Sharpen, Start, assignments, principal_components
+from autonovel.methods.linear import LinearClassifier
+from autonovel.methods.pair_clustering import Cluster
+from autonovel.methods.similarity import LearnSimilarity, network_of, pair_logits, same_class
+from autonovel.networks import Model, heads
+from autonovel.networks.similarity import PairHead
+from autonovel.objectives import mcl, sharpened
+from autonovel.recipe import load
+from autonovel.training import checkpoint, optimisers
+from autonovel.training.stage import OnMaterial, Progress, Remembers, Stage
+
+Maker = Callable[..., ImageSet]
+
+
+def small_model() -> Model:
+    return networks.build("small", 1, torch.tensor([0.5]), torch.tensor([0.3]), seed=0)
+
+
+def batch_of(stage: Stage, images: ImageSet, epoch: int = 0) -> Batch:
+    index = stage.sampler(images).epoch(epoch)[0]
+    u = draws.uniform(draws.stream(1, 100), torch.tensor([0]), index[None], stage.n_draws)[0]
+    return Resident(images, torch.device("cpu")).batch(index, u)
+
+
+def progress(epoch: int = 0) -> Progress:
+    return Progress(torch.tensor(epoch), 1)
+
+
+def with_similarity(images: ImageSet, **switches: object) -> tuple[Model, LearnSimilarity]:
+    s = settings.Similarity(**({"frozen": (), "batch_size": 8} | switches))  # type: ignore[arg-type]
+    stage = LearnSimilarity(s, images.n_known, 2, seed=0)
+    model = small_model()
+    model.heads["known"] = nn.Linear(64, images.n_known)
+    stage.prepare(model)
+    return model, stage
+
+
+# ---------------------------------------------------------------------------------------------------
+# heads
+
+
+def test_the_softmax_of_dtc_s_head_is_the_student_t_assignment() -> None:
+    rng = torch.Generator().manual_seed(0)
+    head = heads.CentresHead(heads.linear_head(6, 3, rng), 4)
+    with torch.no_grad():
+        head.centres.copy_(torch.randn(4, 3, generator=rng))
+        z = torch.randn(9, 6, generator=rng)
+        q = head(z).softmax(dim=1)
+        wanted = selftest.student_t(head.bottleneck(z).tolist(), head.centres.tolist())
+    torch.testing.assert_close(q, torch.tensor(wanted))
+
+
+def test_dtc_s_head_learns_even_where_an_image_lies_on_a_centre() -> None:
+    head = heads.CentresHead(heads.linear_head(3, 2, torch.Generator().manual_seed(0)), 2)
+    z = torch.ones(1, 3)
+    with torch.no_grad():
+        head.centres[0] = head.bottleneck(z)[0]
+        head.centres[1] = head.bottleneck(z)[0] + 1
+    head(z).softmax(dim=1)[0, 1].backward()
+    assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in head.parameters())
+
+
+def test_heads_are_reordered_and_read_back_whatever_their_kind() -> None:
+    rng = torch.Generator().manual_seed(0)
+    z, order = torch.randn(5, 6, generator=rng), torch.tensor([2, 0, 3, 1])
+    centres = heads.CentresHead(heads.linear_head(6, 4, rng), 4)
+    with torch.no_grad():
+        centres.centres.copy_(torch.randn(4, 4, generator=rng))
+    for head in (centres, heads.linear_head(6, 4, rng)):
+        before = head(z)
+        heads.reorder(head, order)
+        torch.testing.assert_close(head(z), before[:, order])
+        tensors = {f"heads.new.{name}": value for name, value in head.state_dict().items()}
+        again = heads.empty_head(tensors, "heads.new")
+        again.load_state_dict(head.state_dict())
+        torch.testing.assert_close(again(z), head(z))
+    with pytest.raises(KeyError):
+        heads.empty_head({}, "heads.new")
+
+
+def test_the_pair_head_is_the_network_on_features_side_by_side() -> None:
+    rng = torch.Generator().manual_seed(0)
+    head = PairHead(5, 7, rng)
+    z = torch.randn(4, 5, generator=rng)
+    plain = nn.Sequential(head.first, head.norm, nn.ReLU(), head.last)
+    pairs = torch.stack([torch.cat([z[i], z[j]]) for i in range(4) for j in range(4)])
+    torch.testing.assert_close(head(z), plain(pairs).view(4, 4, 2), rtol=1e-4, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------------
+# similarity network
+
+
+def test_batches_hold_a_few_classes_in_equal_numbers() -> None:
+    y = torch.tensor([0] * 9 + [1] * 9 + [2] * 2 + [3] * 9 + [-1] * 5)
+    sampler = ByClass(y, n_classes=3, batch_size=14, seed=0, purpose=14)
+    rows = sampler.epoch(0)
+    assert rows.shape == (sampler.steps_per_epoch, 12) and sampler.steps_per_epoch == 3  # 29 images, 12 a batch
+    seen = Counter()
+    for row in torch.cat([sampler.epoch(number) for number in range(20)]):
+        counts = Counter(y[row].tolist())
+        assert set(counts.values()) == {4} and len(counts) == 3 and -1 not in counts
+        assert all(len(row[y[row] == label].unique()) == min(4, int((y == label).sum())) for label in counts)
+        seen.update(counts.keys())
+    assert set(seen) == {0, 1, 2, 3}
+    assert torch.equal(rows, sampler.epoch(0)) and not torch.equal(rows, sampler.epoch(1))
+    shares = [ByClass(y, 3, 14, 0, 14, rank, 2).epoch(0) for rank in range(2)]
+    assert sorted(torch.cat(shares, dim=1)[0].tolist()) == sorted(rows[0].tolist())
+
+
+def test_the_similarity_network_has_a_trunk_of_its_own(make_images: Maker) -> None:
+    images = make_images()
+    model, stage = with_similarity(images)
+    before = {name: value.clone() for name, value in model.trunk.state_dict().items()}
+    optimiser = optimisers.make(replace(stage.settings, lr=0.1), model.parameters())
+    model.train()
+    batch = batch_of(stage, images)
+    assert sorted(Counter(batch.y.tolist()).values()) == [4, 4]
+    stage.step(model, batch, progress())["similarity"].backward()
+    optimiser.step()
+    assert all(torch.equal(value, before[name]) for name, value in model.trunk.state_dict().items())
+    assert all(p.grad is None for p in [*model.trunk.parameters(), *model.heads["known"].parameters()])
+    moved = network_of(model).trunk.state_dict()
+    assert any(not torch.equal(value, before[name]) for name, value in moved.items())
+
+
+@pytest.mark.parametrize(("statistics", "moves"), [("batch", True), ("known", False)])
+def test_judging_never_teaches_the_similarity_network(make_images: Maker, statistics: str, moves: bool) -> None:
+    images = make_images()
+    model, _ = with_similarity(images)
+    stage = Cluster(settings.PairClustering(frozen=(), batch_size=6), 3, statistics, 0, mcl, "mcl")
+    stage.prepare(model)
+    model.train()
+    network = network_of(model)
+    weights = {name: value.clone() for name, value in network.named_parameters()}
+    buffers = {name: value.clone() for name, value in network.named_buffers()}
+    terms = stage.step(model, batch_of(stage, images), progress())
+    assert set(terms) == {"mcl"}
+    terms["mcl"].backward()
+    optimisers.make(stage.settings, model.parameters()).step()
+    assert all(torch.equal(value, weights[name]) for name, value in network.named_parameters())
+    assert moves == any(not torch.equal(value, buffers[name]) for name, value in network.named_buffers())
+    assert model.heads["new"].weight.grad is not None
+
+
+def test_decisions_are_hard_and_carry_no_gradient(make_images: Maker) -> None:
+    images = make_images()
+    model, _ = with_similarity(images)
+    model.eval()
+    x = images.images[:6].float() / 255
+    said, logits = same_class(model, x), pair_logits(model, x)
+    assert said.dtype == torch.bool and not said.requires_grad
+    assert torch.equal(said, logits.argmax(dim=2) == 1)
+
+
+def test_mcl_is_as_kcl_unless_the_recipe_or_the_caller_says_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[kcl]\nlr = 0.5\nepochs = 7\n[mcl]\nepochs = 9\n")
+    found = load(str(path), ["kcl.out_dim=8"]).recipe
+    assert (found.mcl.lr, found.mcl.epochs, found.mcl.out_dim) == (0.5, 9, 8)
+    assert load(str(path), ["mcl.lr=0.1"]).recipe.mcl.lr == 0.1
+    assert load(str(path)).sources["mcl.lr"] == "as kcl"
+
+
+# ---------------------------------------------------------------------------------------------------
+# DTC
+
+
+def test_principal_components_are_those_of_scikit_learn() -> None:
+    z = torch.randn(40, 6, generator=torch.Generator().manual_seed(0)) * torch.tensor([5.0, 4, 3, 2, 1, 0.5])
+    found = principal_components(z, 3)
+    wanted = torch.from_numpy(PCA(3).fit_transform(z.numpy()))
+    torch.testing.assert_close(found.abs(), wanted.abs().float(), rtol=1e-3, atol=1e-3)
+
+
+def started(images: ImageSet, variant: str, **switches: object) -> tuple[Model, Sharpen]:
+    """Return a model after the start of DTC, untrained, and its main stage."""
+    s = settings.Dtc(variant=variant, batch_size=6, update_every=2, restarts=2, **switches)  # type: ignore[arg-type]
+    model = small_model()
+    start, stage = Start(replace(s, variant="baseline"), 3, seed=0), Sharpen(s, 3, seed=0)
+    start.prepare(model)
+    start.before_epoch(model, images, 0)
+    assert torch.equal(start.memory["row"][images.unlabelled], torch.arange(int(images.unlabelled.sum())))
+    stage.prepare(model)
+    return model, stage
+
+
+def test_the_start_puts_the_centres_where_k_means_found_them(make_images: Maker) -> None:
+    images = make_images(labelled=6, unlabelled=18, n_new=3)
+    model, _ = started(images, "pi")
+    x = principal_components(features(model, images.images[images.unlabelled]), 3)
+    nearest = torch.cdist(x, model.heads["new"].centres).argmin(dim=1)
+    means = torch.stack([x[nearest == number].mean(dim=0) for number in range(3)])
+    torch.testing.assert_close(means, model.heads["new"].centres.detach(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", ["baseline", "pi", "te", "tep"])
+def test_terms_and_memory_of_each_variant(make_images: Maker, variant: str) -> None:
+    images = make_images(labelled=6, unlabelled=18, n_new=3)
+    model, stage = started(images, variant, augment=settings.Augment(shift=1.0))
+    assert isinstance(stage, Remembers)
+    stage.before_epoch(model, images, 0)
+    model.train()
+    terms = stage.step(model, batch_of(stage, images), progress(3))
+    assert set(terms) == ({"kl", "consistency"} if variant in ("pi", "te") else {"kl"})
+    wanted = {"baseline": set(), "pi": set(), "te": {"latest", "past"}, "tep": {"average"}}[variant]
+    assert set(stage.memory) == {"row", "target"} | wanted
+    assert all(bool(torch.isfinite(value).all()) for value in terms.values())
+
+
+def test_the_target_is_refreshed_on_time_and_in_place(make_images: Maker) -> None:
+    images = make_images(labelled=6, unlabelled=18, n_new=3)
+    model, stage = started(images, "baseline")
+    stage.before_epoch(model, images, 0)
+    place, first = stage.memory["target"], stage.memory["target"].clone()
+    with torch.no_grad():
+        model.heads["new"].centres.add_(0.3 * torch.eye(3))
+    stage.before_epoch(model, images, 1)
+    assert torch.equal(stage.memory["target"], first)
+    stage.before_epoch(model, images, 2)
+    assert stage.memory["target"] is place and not torch.equal(place, first)
+    torch.testing.assert_close(place, sharpened(assignments(model, images)))
+
+
+def test_temporal_ensembling_averages_what_training_said(make_images: Maker) -> None:
+    images = make_images(labelled=6, unlabelled=18, n_new=3)
+    model, stage = started(images, "te")
+    q = [torch.rand(18, 3, generator=torch.Generator().manual_seed(n)).softmax(dim=1) for n in range(3)]
+    stage.before_epoch(model, images, 0)
+    torch.testing.assert_close(stage.memory["past"], assignments(model, images))
+    for epoch, said in enumerate(q, start=1):
+        stage.memory["latest"].copy_(said)
+        stage.before_epoch(model, images, epoch)
+    weights = torch.tensor([0.4 * 0.36, 0.4 * 0.6, 0.4])
+    wanted = sum(w * said for w, said in zip(weights / weights.sum(), q, strict=True))
+    torch.testing.assert_close(stage.memory["past"], wanted)
+    index = images.unlabelled.nonzero()[:, 0][:6]
+    batch = Resident(images, torch.device("cpu")).batch(index, torch.zeros(6, stage.n_draws))
+    model.train()
+    stage.step(model, batch, progress(3))
+    assert not torch.equal(stage.memory["latest"][:6], q[-1][:6]) and torch.equal(stage.memory["latest"][6:], q[-1][6:])
+
+
+def test_what_a_stage_remembers_survives_in_its_checkpoint(tmp_path: Path) -> None:
+    model = small_model()
+    optimiser = optimisers.make(settings.Dtc(), model.parameters())
+    memory = {"row": torch.arange(5), "target": torch.rand(5, 3)}
+    checkpoint.save(tmp_path / "c.safetensors", model, optimiser, 4, 1.5, memory)
+    again: dict[str, Tensor] = {}
+    assert checkpoint.load(tmp_path / "c.safetensors", model, optimiser, again) == (4, 1.5)
+    assert again.keys() == memory.keys() and all(torch.equal(again[name], memory[name]) for name in memory)
+
+
+# ---------------------------------------------------------------------------------------------------
+# the linear classifier of the incremental comparison
+
+
+def test_the_linear_classifier_learns_labels_and_clusters_on_frozen_features(make_images: Maker) -> None:
+    images = make_images(labelled=8, unlabelled=10)
+    model = small_model()
+    model.heads["known"], model.heads["new"] = nn.Linear(64, 2), nn.Linear(64, 3)
+    model.heads["similarity"] = nn.Linear(1, 1)
+    stage = LinearClassifier(settings.Linear(batch_size=18), images.n_known, seed=0)
+    stage.prepare(model)
+    assert isinstance(stage, OnMaterial) and set(model.heads) == {"known", "new"}
+    material = stage.material(model, images)
+    z = features(model, images.images)
+    clusters = model.heads["new"](z).argmax(dim=1)
+    torch.testing.assert_close(material.images, z)
+    assert torch.equal(material.y, torch.where(images.unlabelled, 2 + clusters, images.y))
+    model.train()
+    stage.step(model, batch_of(stage, material), progress())["ce"].backward()
+    assert {name for name, p in model.named_parameters() if p.grad is not None} == {
+        "heads.known.weight", "heads.known.bias",
+    }  # fmt: skip
+    assert model.heads["known"].out_features == 5
+
+
+@pytest.mark.parametrize("method", ["kcl", "mcl", "dtc"])
+def test_more_clusters_than_classes_are_possible(method: str) -> None:
+    recipe = load("demo", [f"{method}.out_dim=9"]).recipe
+    stages = METHODS[method].stages(recipe, Problem(5, 4, 0))
+    model = small_model()
+    for stage in stages:
+        stage.prepare(model)
+    assert model.heads["new"].out_features == 9 and model.heads["known"].out_features == 14
