@@ -41,7 +41,8 @@ def list_edits(folder: Path, as_json: bool) -> None:
         print(json.dumps(document, indent=2, ensure_ascii=False))
         return
     for edit in edits:
-        print(f"{edit.number:>4}  {edit.time}  {edit.told}{'' if edit.in_force else '  (undone, or an undo)'}")
+        undone = "" if edit.in_force or edit.kind == "undo" else "  (undone)"
+        print(f"{edit.number:>4}  {edit.time}  {edit.told}{undone}")
     print(f"{len(edits)} edits, {sum(edit.in_force for edit in edits)} in force. Classes now:")
     for entry in classes:
         known = "known" if entry["kind"] == "known" else "new"

@@ -30,9 +30,10 @@ class EditConflictError(EditError):
 
 @dataclass(frozen=True)
 class LoggedEdit:
-    """An edit of the journal: its number from 1 on, when it was made, what it did, whether it still holds."""
+    """An edit of the journal: its number from 1 on, its kind, when it was made, what it did, whether it still holds."""
 
     number: int
+    kind: str
     time: str
     told: str
     in_force: bool
@@ -198,7 +199,7 @@ class EditedRun:
                 told.append(edit.told(past[-1][0]))
                 past.append((edit.apply(past[-1][0]), told[-1]))
         lines = zip(self._edits, self._times, told, strict=True)
-        return [LoggedEdit(i, time, text, id(edit) in kept) for i, (edit, time, text) in enumerate(lines, 1)]
+        return [LoggedEdit(i, edit.kind, time, text, id(edit) in kept) for i, (edit, time, text) in enumerate(lines, 1)]
 
     def classes(self) -> list[dict[str, Any]]:
         """Return an entry per class as it is now: id, name, kind, size, mean confidence, and what it was found as."""
