@@ -238,10 +238,10 @@ def as_line(edit: Edit) -> dict[str, Any]:
 def from_line(line: Mapping[str, Any]) -> Edit:
     """Return the edit that ``line`` describes; whatever else the line says is left alone."""
     kind = line.get("edit")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise EditError(f"an edit is of kind {kind!r}; the kinds are {', '.join(KINDS)}.")
-    made = KINDS[str(kind)]
-    values = {f.name: _typed(str(kind), f.name, line.get(f.name), str(f.type)) for f in fields(made)}
+    made = KINDS[kind]
+    values = {f.name: _typed(kind, f.name, line.get(f.name), str(f.type)) for f in fields(made)}
     edit: Edit = made(**values)
     return edit
 

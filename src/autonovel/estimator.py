@@ -164,7 +164,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Let answers and labels be those that a person's corrections of the run make of them."""
         self.classes_ = np.array([sorting.names.get(number, "") for number in range(sorting.next_number)])
         self.n_new_ = len(sorting.names) - sorting.n_known
-        self.labels_ = sorting.class_of[sorting.class_of != UNREADABLE]
+        self.labels_: NDArray[np.int64] = sorting.class_of[sorting.class_of != UNREADABLE]
         self._answer_matrix = sorting.answer_matrix()
 
     def _take_answers(self, train: ImageSet, embedding: Embedding) -> None:
@@ -188,7 +188,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         −1 stands for a class that a person marked as junk.
         """
         p = self.predict_proba(images)
-        best = np.asarray(p.argmax(axis=1), dtype=np.int64)
+        best: NDArray[np.int64] = np.asarray(p.argmax(axis=1), dtype=np.int64)
         if self._answer_matrix is not None:
             best[1 - p.sum(axis=1) > p.max(axis=1)] = JUNK
         return best

@@ -32,9 +32,9 @@ def serve(folder: Path, data: Path | None, port: int, browser: bool) -> None:
         ) from error
     from autonovel.review.view import View
 
+    listening = _socket(port)
     print(f"Reading {folder} …", flush=True)
     view = View(run, data)
-    listening = _socket(port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
     address = f"http://{HOST}:{port}/?token={token}"
@@ -61,6 +61,7 @@ def _socket(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        listening.listen()  # whoever comes between the printed address and the first answer waits
     except OSError as error:
         listening.close()
         raise UsageError(f"port {port} cannot be used ({error.strerror or error}). Choose another --port.") from error
