@@ -25,6 +25,7 @@ function route(again = false) {
   const wanted = place === "class" ? Number(number) : place === "junk" ? -1 : null;
   if (wanted !== null) {
     if (images?.number !== wanted) {
+      images?.tiles.leave();
       images = new ImagesPage(wanted, actions);
       main.replaceChildren(...images.elements);
       actions(null);
@@ -32,6 +33,7 @@ function route(again = false) {
     }
     kept(() => images.load());
   } else {
+    images?.tiles.leave();
     images = null;
     kept(() => {
       main.replaceChildren(...(place === "history" ? historyPage() : classesPage(() => route(true))));
