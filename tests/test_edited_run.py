@@ -1,5 +1,6 @@
 """Corrections of a run on disk: through Python and the command line, after kills, and by several people at once."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -11,9 +12,12 @@ import pytest
 
 from autonovel import Discoverer, edits, open_run
 from autonovel.data import sources
-from autonovel.edited import EditConflictError, EditedRun, found_classes
+from autonovel.edited import EditConflictError, EditedRun
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.export import export_run
+from autonovel.found import found_classes
 from autonovel.recipe import restore
+from autonovel.review.view import View
 from autonovel.run_folder import RunFolder
 from autonovel.sorting import JUNK, EditError
 from runs import autonovel
@@ -32,7 +36,8 @@ def test_an_edit_is_on_disk_when_it_returns_and_others_see_it(run: EditedRun) ->
     other = open_run(run.folder)
     before = (run.folder / "discovery.csv").read_bytes()
     run.rename("new-1", "seven")
-    assert lines(run)[0] | {"time": ""} == {"edit": "rename", "number": 5, "name": "seven", "time": ""}
+    told = {"time": "", "told": "renamed new-1 to seven"}
+    assert lines(run)[0] | {"time": ""} == {"edit": "rename", "number": 5, "name": "seven", **told}
     assert other.sorting.names[5] == "seven"
     other.merge("seven", "new-2")
     assert run.sorting.names == other.sorting.names
@@ -157,6 +162,31 @@ def test_a_locked_run_is_not_edited(run: EditedRun, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("autonovel.edited.subfolder_lock", lambda path: RunFolder.resume(path))
     with RunFolder.resume(run.folder), pytest.raises(RunFolderError, match="in use"):
         run.rename("new-1", "x")
+
+
+def test_unreadable_files_keep_their_rows_and_are_in_no_class(finished: Path) -> None:
+    with (finished / "discovery.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row, number in ((rows[0], ""), (rows[250], "-1")):
+        row.update(dict.fromkeys(row, ""), id=row["id"], status="unreadable", class_id=number)
+    with (finished / "discovery.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    run = open_run(finished)
+    run.merge("new-1", "new-2")
+    assert len(run.rows()) == 400
+    assert [run.rows()[n]["status"] for n in (0, 250)] == ["unreadable"] * 2
+    assert sum(entry["size"] for entry in run.classes()) == 398
+    with pytest.raises(EditError, match="could not be read"):
+        run.move([rows[0]["id"]], "new-1")
+    for to, kept in (("csv", 400), ("folders", 398), ("fiftyone", 398), ("labelstudio", 398)):
+        export_run(finished, to, finished.parent / to)
+        place = finished.parent / to
+        files = list(place.rglob("*.png")) if place.is_dir() else place.read_text(encoding="utf-8").splitlines()[1:]
+        assert len(files) == kept
+    state = View(run).state()
+    assert state["unreadable"] == 2 and sum(one["size"] for one in state["classes"]) == 398
 
 
 def test_only_finished_runs_are_opened(finished: Path, tmp_path: Path) -> None:

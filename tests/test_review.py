@@ -209,6 +209,16 @@ def test_thumbnails_come_on_sheets(client: httpx.Client, finished_with_files: Pa
     assert client.get(f"/image/{key}/5").status_code == 400
 
 
+def test_large_pictures_shrink_and_keep_their_shape(client: httpx.Client, finished_with_files: Path) -> None:
+    path = finished_with_files.parent / "my images" / open_run(finished_with_files).table[5]["path"]
+    Image.new("RGB", (3000, 1500), "red").save(path, "JPEG")
+    key = client.get("/api/state").json()["key"]
+    assert Image.open(io.BytesIO(client.get(f"/image/{key}/5").content)).size == (1200, 600)
+    sheet = Image.open(io.BytesIO(client.get(f"/sheet/{key}?rows=5").content)).convert("RGBA")
+    assert sheet.size == (8 * 96, 96)
+    assert sheet.getbbox() == pytest.approx((0, 24, 96, 72), abs=1)
+
+
 def test_a_run_without_images_says_so(finished: Path) -> None:
     facts = json.loads((finished / "run.json").read_text())
     facts["recipe"]["data.source"] = "arrays"

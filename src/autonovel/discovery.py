@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from autonovel.data import ImageSet
-from autonovel.edited import found_classes
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
+from autonovel.found import found_classes
 from autonovel.run_folder import replace_file, write_json
 
 COLUMNS = (

@@ -5,20 +5,16 @@ it.  The run folder is locked for the moment of an edit only, so several people,
 one run: each edit says on how many edits it is based, and one based on an older state is refused.
 """
 
-import csv
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from autonovel import edits
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.run_folder import Journal, check_format, read_json, replace_file, subfolder_lock, write_json
+from autonovel.found import FoundRun
+from autonovel.run_folder import Journal, replace_file, subfolder_lock, write_json
 from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting, describe_classes
 
 EDITS = "edits.jsonl"
@@ -39,7 +35,7 @@ class LoggedEdit:
     in_force: bool
 
 
-class EditedRun:
+class EditedRun(FoundRun):
     """A finished run as a person has corrected it so far, and the way to correct it further.
 
     Classes are named by their name or, where no class has that name, by their number.
@@ -52,39 +48,9 @@ class EditedRun:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        self.facts = check_format(self.folder)
-        if "finished" not in self.facts:
-            raise RunFolderError(f"{self.folder} is not finished. Go on with it first (--resume).")
+        super().__init__(Path(folder))
         self._known_size = -1
         self._read_edits()
-
-    @cached_property
-    def table(self) -> list[dict[str, str]]:
-        """Return ``discovery.csv`` as it was found: a row per input file."""
-        try:
-            with (self.folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
-                return list(csv.DictReader(file))
-        except (OSError, ValueError, csv.Error) as error:
-            raise RunFolderError(f"{self.folder / 'discovery.csv'} cannot be read ({error}).") from error
-
-    @cached_property
-    def found(self) -> Sorting:
-        """Return the sorting before any edit."""
-        names, n_known = found_classes(self.folder)
-        try:
-            ids = [row["id"] for row in self.table]
-            readable = [row["status"] == "ok" and row["class_id"] != "" for row in self.table]
-            numbers = [int(row["class_id"]) if ok else UNREADABLE
-                       for row, ok in zip(self.table, readable, strict=True)]  # fmt: skip
-        except (KeyError, ValueError) as error:
-            raise RunFolderError(f"{self.folder / 'discovery.csv'} is damaged ({error}).") from error
-        return Sorting.found(ids, numbers, names, n_known)
-
-    @cached_property
-    def confidence(self) -> NDArray[np.float64]:
-        """Return the model's confidence in the class it found, 0 where there is none."""
-        return np.array([float(row["confidence"] or 0) for row in self.table])
 
     @property
     def sorting(self) -> Sorting:
@@ -112,7 +78,7 @@ class EditedRun:
             self._sorting = edits.replay(self.found, made)
         except EditError as error:
             raise RunFolderError(f"{journal.path} does not fit the run ({error}).") from error
-        self._edits, self._times = made, [str(line.get("time", "")) for line in journal.lines]
+        self._edits, self._lines = made, list(journal.lines)
 
     def edit(self, edit: edits.Edit, based_on: int | None = None) -> None:
         """Make an edit; when this returns, it is on disk.
@@ -134,10 +100,16 @@ class EditedRun:
             time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             if not journal.path.exists():
                 replace_file(journal.path, b"")  # the folder's own entry is on disk before the first line
-            journal.append(edits.as_line(edit) | {"time": time})
-            self._edits, self._times, self._sorting = made, [*self._times, time], sorting
+            journal.append(edits.as_line(edit) | {"time": time, "told": self._told(edit)})
+            self._edits, self._lines, self._sorting = made, list(journal.lines), sorting
             self._known_size = journal.path.stat().st_size
             write_json(self.folder / "classes.json", self._classes_document())
+
+    def _told(self, edit: edits.Edit) -> str:
+        """Return in words what an edit does to the classes as they are."""
+        if not isinstance(edit, edits.Undo):
+            return edit.told(self._sorting)
+        return f"undid: {[one.told for one in self.edits() if one.in_force][-1]}"
 
     def number(self, name: str | int) -> int:
         """Return the number of the class called ``name``, or numbered so."""
@@ -159,8 +131,10 @@ class EditedRun:
 
     def split(self, name: str | int, images: Iterable[str] | None = None, to: str | None = None) -> None:
         """Make a class of its own of some images of a class; without ``images``, the smaller part found by k-means."""
+        from autonovel.halves import smaller_half
+
         number = self.number(name)
-        chosen = tuple(images) if images is not None else smaller_half(self, number)
+        chosen = tuple(images) if images is not None else smaller_half(self, self.sorting, number)
         self.edit(edits.Split(number, chosen, to or self.free_name()))
 
     def move(self, images: Iterable[str], to: str | int) -> None:
@@ -190,16 +164,10 @@ class EditedRun:
         """Return all edits in their order, with what each did and whether it still holds."""
         self._read_edits()
         kept = {id(edit) for edit in edits.in_force(self._edits)}
-        told: list[str] = []
-        past = [(self.found, "")]  # before each edit that is still in force: the sorting, and what led to it
-        for edit in self._edits:
-            if isinstance(edit, edits.Undo):
-                told.append(f"undid: {past.pop()[1]}")
-            else:
-                told.append(edit.told(past[-1][0]))
-                past.append((edit.apply(past[-1][0]), told[-1]))
-        lines = zip(self._edits, self._times, told, strict=True)
-        return [LoggedEdit(i, edit.kind, time, text, id(edit) in kept) for i, (edit, time, text) in enumerate(lines, 1)]
+        return [
+            LoggedEdit(number, edit.kind, str(line.get("time", "")), str(line.get("told", edit.kind)), id(edit) in kept)
+            for number, (edit, line) in enumerate(zip(self._edits, self._lines, strict=True), 1)
+        ]
 
     def classes(self) -> list[dict[str, Any]]:
         """Return an entry per class as it is now: id, name, kind, size, mean confidence, and what it was found as."""
@@ -255,19 +223,6 @@ def _name_of(sorting: Sorting, number: int) -> str:
     return JUNK_NAME if number == JUNK else sorting.names[number]
 
 
-def found_classes(folder: Path) -> tuple[Sequence[str], int]:
-    """Return the names of the classes as a run found them, whatever they are called now, and how many are known."""
-    document = read_json(folder / "classes.json")
-    try:
-        entries = [*document["classes"], *document.get("gone", [])]
-        names = {e["id"]: e.get("found_as", e.get("name")) for e in entries}
-        n_known = sum(entry["kind"] == "known" for entry in document["classes"])
-        found = [names[number] for number in sorted(names) if names[number] is not None]
-    except (KeyError, TypeError) as error:
-        raise RunFolderError(f"{folder / 'classes.json'} is damaged ({error!r}).") from error
-    return found, n_known
-
-
 def open_run(folder: str | Path) -> EditedRun:
     """Return the finished run at ``folder``, to look at and to correct."""
     if not Path(folder).is_dir():
@@ -275,27 +230,3 @@ def open_run(folder: str | Path) -> EditedRun:
             f"there is no run folder {folder}. Name the folder of a finished run, such as runs/demo-seed0."
         )
     return EditedRun(folder)
-
-
-def smaller_half(run: EditedRun, number: int) -> tuple[str, ...]:
-    """Return the ids of the smaller of the two clusters that k-means finds among the images of a class."""
-    import torch
-
-    from autonovel.embedding import Embedding
-    from autonovel.methods.kmeans import centres, nearest
-
-    sorting = run.sorting
-    sorting.check_class(number)
-    name, rows = sorting.names[number], sorting.members(number)
-    if len(rows) < 2:
-        raise EditError(f"{name!r} has {len(rows)} image(s); splitting needs two or more.")
-    z = Embedding.load(run.folder / "embedding.safetensors").z
-    readable = np.flatnonzero(run.found.class_of != UNREADABLE)
-    if len(z) != len(readable):
-        raise RunFolderError(f"{run.folder} has features of {len(z)} images, but {len(readable)} readable ones.")
-    points = z[torch.from_numpy(np.searchsorted(readable, rows))]
-    half = nearest(points, centres(points, 2, int(run.facts["seed"]))).numpy()
-    smaller = half == int(half.mean() <= 0.5)
-    if not smaller.any() or smaller.all():
-        raise EditError(f"the images of {name!r} are all alike to the network. Name some yourself.")
-    return tuple(sorting.ids[row] for row in rows[smaller])

@@ -9,6 +9,7 @@ from torch import Tensor
 from autonovel import recipe
 from autonovel.edited import EditedRun
 from autonovel.errors import InputError
+from autonovel.found import has_class
 
 
 class RunImages:
@@ -36,7 +37,7 @@ class RunImages:
         return ""
 
     def _first(self) -> None:
-        readable = (row for row, line in enumerate(self.run.table) if line["status"] == "ok")
+        readable = (row for row, line in enumerate(self.run.table) if has_class(line))
         self.picture(next(readable))
 
     def file(self, row: int) -> Path | None:

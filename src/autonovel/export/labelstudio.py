@@ -21,7 +21,7 @@ def write(job: Export, path: Path) -> str:
     (path / "images").mkdir(parents=True)
     names, tasks = FreeNames(), []
     for row, line in job.watched(enumerate(job.rows)):
-        if line["status"] in ("ok", "junk"):
+        if line["found_class"]:  # all but files that could not be read
             file = job.put(row, path / "images", names)
             tasks.append(_task(line, f"{job.dest.name}/images/{file}"))
     (path / "tasks.json").write_text(json.dumps(tasks, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from autonovel import edits
-from autonovel.edited import EditedRun, smaller_half
+from autonovel.edited import EditedRun
 from autonovel.errors import InputError, UsageError
+from autonovel.found import has_class
+from autonovel.halves import smaller_half
 from autonovel.report.pictures import class_colours
 from autonovel.review import sheets
 from autonovel.run_images import RunImages
@@ -119,7 +121,7 @@ class View:
             if line.get("edit") == "halve":
                 if type(line.get("number")) is not int:
                     raise EditError("name the class to split by its number.")
-                images = smaller_half(self.run, line["number"])
+                images = smaller_half(self.run, self.run.sorting, line["number"])
                 line = {"edit": "split", "number": line["number"], "images": list(images), "name": ""}
             if line.get("edit") == "split" and not line.get("name"):
                 line = line | {"name": self.run.free_name()}
@@ -142,7 +144,7 @@ class View:
     def _picture(self, row: int, side: int) -> Any:
         if not 0 <= row < len(self.run.table):
             raise UsageError(f"there is no image {row}.")
-        if self.images_missing or self.run.table[row]["status"] != "ok":
+        if self.images_missing or not has_class(self.run.table[row]):
             return None
         try:
             return self.images.picture(row, side)
