@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from autonovel import __version__
+from autonovel.cli_corrections import add_correction_commands
 from autonovel.errors import AutonovelError, UsageError
 
 EXIT_CODES = (
@@ -304,6 +305,9 @@ def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folde
 
         if not check_dataset(name, folder):
             raise typer.Exit(2)
+
+
+add_correction_commands(app, _plain_errors)
 
 
 @app.command("train-system", hidden=True)

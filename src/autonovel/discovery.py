@@ -14,7 +14,8 @@ from torch import Tensor
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
-from autonovel.run_folder import read_json, replace_file, write_json
+from autonovel.found import found_classes
+from autonovel.run_folder import replace_file, write_json
 
 COLUMNS = (
     "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
@@ -181,10 +182,9 @@ def _outlier_ranks(z: Tensor, class_id: Tensor) -> Tensor:
 
 
 def read(folder: Path) -> tuple[ImageSet, tuple[str, ...]]:
-    """Return the images of a finished run, without their pixels, and the names of all its classes."""
-    classes = read_json(folder / "classes.json")["classes"]
-    names = tuple(entry["name"] for entry in classes)
-    known = tuple(entry["name"] for entry in classes if entry["kind"] == "known")
+    """Return the images of a finished run, without their pixels, and the names of all its classes as found."""
+    found, n_known = found_classes(folder)
+    names, known = tuple(found), tuple(found[:n_known])
     try:
         with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if not row["status"].startswith(UNREADABLE)]

@@ -21,11 +21,13 @@ from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
 from autonovel.data.prepare import prepare
 from autonovel.delivered import load_model
+from autonovel.edited import EditedRun
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.networks import Model
 from autonovel.run_folder import RunFolder
 from autonovel.settings import Recipe
+from autonovel.sorting import JUNK, UNREADABLE, Sorting
 from autonovel.training.display import Display, Silent
 
 Floats = NDArray[np.float32]
@@ -163,6 +165,14 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._model, self._settings, self._n_known = model, settings, n_known
         self.classes_ = np.array(names)
         self.n_new_ = len(names) - n_known
+        self._answer_matrix: Floats | None = None
+
+    def _take_edits(self, sorting: Sorting) -> None:
+        """Let answers and labels be those that a person's corrections of the run make of them."""
+        self.classes_ = np.array([sorting.names.get(number, "") for number in range(sorting.next_number)])
+        self.n_new_ = len(sorting.names) - sorting.n_known
+        self.labels_: NDArray[np.int64] = sorting.class_of[sorting.class_of != UNREADABLE]
+        self._answer_matrix = sorting.answer_matrix()
 
     def _take_answers(self, train: ImageSet, embedding: Embedding) -> None:
         self.discovery_ = discovery.discover(train, embedding)
@@ -180,23 +190,33 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return embed(self._model, pixels)
 
     def predict(self, images: Any) -> NDArray[np.int64]:
-        """Return the class of each image, among known and new ones alike, as its position in ``classes_``."""
-        return np.asarray(self.predict_proba(images).argmax(axis=1), dtype=np.int64)
+        """Return the class of each image, among known and new ones alike, as its position in ``classes_``.
+
+        −1 stands for a class that a person marked as junk.
+        """
+        p = self.predict_proba(images)
+        best: NDArray[np.int64] = np.asarray(p.argmax(axis=1), dtype=np.int64)
+        if self._answer_matrix is not None:
+            best[1 - p.sum(axis=1) > p.max(axis=1)] = JUNK
+        return best
 
     def predict_proba(self, images: Any) -> Floats:
         """Return n×(known + new) class probabilities from the joint head.
 
         Without incremental learning there is no joint head: the answer is then among the new classes
-        only, and a warning says so.
+        only, and a warning says so.  What a row lacks to 1 is the probability of classes marked as junk.
         """
         found = self._embed(images)
         if found.p_known.shape[1] > self._n_known:
-            return np.asarray(found.p_known.numpy())
-        warnings.warn(
-            f"method {self.method!r} has no head for known and new classes together; predicting among new ones only",
-            stacklevel=2,
-        )
-        return np.asarray(torch.cat([torch.zeros(len(found.z), self._n_known), found.p_new], dim=1).numpy())
+            p = found.p_known
+        else:
+            warnings.warn(
+                f"method {self.method!r} has no head for known and new classes together; "
+                "predicting among new ones only",
+                stacklevel=2,
+            )
+            p = torch.cat([torch.zeros(len(found.z), self._n_known), found.p_new], dim=1)
+        return np.asarray(p.numpy() if self._answer_matrix is None else (p.numpy() @ self._answer_matrix)[:, :-1])
 
     def transform(self, images: Any) -> Floats:
         """Return the n×d features of images."""
@@ -217,7 +237,11 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, folder: str | Path) -> "Discoverer":
-        """Return a Discoverer that predicts with the model of the finished run at ``folder``."""
+        """Return a Discoverer that predicts with the model of the finished run at ``folder``.
+
+        Where a person has corrected the run, ``labels_``, ``classes_`` (by number; gone classes have no name),
+        ``predict`` and ``predict_proba`` follow the corrections; ``discovery_`` and ``probabilities_`` stay as found.
+        """
         path = Path(folder)
         facts = record.finished_facts(path)
         settings = recipe.restore(facts["recipe"])
@@ -226,6 +250,9 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         train, names = discovery.read(path)
         made._take_model(load_model(path), settings, names, train.n_known)
         made._take_answers(train, Embedding.load(path / "embedding.safetensors"))
+        run = EditedRun(path)
+        if run.n_edits:
+            made._take_edits(run.sorting)
         return made
 
 
