@@ -232,7 +232,7 @@ def evaluate(
 ) -> None:
     """Let the delivered model of RUN judge its images again, and score it under every protocol."""
     with _plain_errors():
-        from autonovel.commands import evaluate_run
+        from autonovel.look_commands import evaluate_run
 
         evaluate_run(run, data, device, as_json)
 
@@ -245,7 +245,7 @@ def show(
 ) -> None:
     """Show every setting of RECIPE with its meaning and its source."""
     with _plain_errors():
-        from autonovel.commands import show_recipe
+        from autonovel.look_commands import show_recipe
 
         show_recipe(recipe, sets or [], as_json)
 
@@ -256,7 +256,7 @@ def table(
 ) -> None:
     """Print the results of RUNS beside the paper's: mean and deviation over seeds, time, hardware, commit."""
     with _plain_errors():
-        from autonovel.commands import print_table
+        from autonovel.look_commands import print_table
 
         print_table(runs, as_json)
 
@@ -271,7 +271,7 @@ def figures(
 ) -> None:
     """Draw the figures of the paper that RUNS allow, and say which they do not."""
     with _plain_errors():
-        from autonovel.commands import draw_figures
+        from autonovel.look_commands import draw_figures
 
         draw_figures(runs, to, pair)
 
@@ -292,7 +292,7 @@ def data_fetch(
 ) -> None:
     """Download the official files of dataset NAME, going on with what is already there."""
     with _plain_errors():
-        from autonovel.commands import fetch_dataset
+        from autonovel.look_commands import fetch_dataset
 
         fetch_dataset(name, to)
 
@@ -301,7 +301,7 @@ def data_fetch(
 def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folder of the files.")]) -> None:
     """Say what of dataset NAME is in FOLDER: files, checksums, counts of every split."""
     with _plain_errors():
-        from autonovel.commands import check_dataset
+        from autonovel.look_commands import check_dataset
 
         if not check_dataset(name, folder):
             raise typer.Exit(2)
