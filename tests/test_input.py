@@ -506,7 +506,7 @@ def test_a_sound_problem_passes(values: dict[str, Any], make_images: Maker, sett
         ({"n_known": 1}, 2, {}, InputError, ["1 known class ", "at least two are needed", "at least two classes"]),
         ({"unlabelled": 0}, 2, {}, InputError, ["no image is unlabelled", "nothing to discover", "label -1"]),
         ({}, 1, {}, InputError, ["new classes is 1", "at least 2"]),
-        ({}, 0, {}, InputError, ["new classes is 0", "at least 2"]),
+        ({}, 0, {}, InputError, ["new classes is not known", "--new-classes auto"]),
         ({}, -3, {}, InputError, ["new classes is -3", "at least 2"]),
         ({}, 13, {}, InputError, ["13 new classes", "only 12 unlabelled images", "Ask for fewer"]),
         ({}, 2, {"pretrain.batch_size": 25}, InputError,
