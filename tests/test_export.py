@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from autonovel.export import export_run
 from autonovel.export.job import FreeNames, fit
 from autonovel.export.tables import harmless
 from autonovel.recipe import restore
+from autonovel.review import serve
 from autonovel.run_images import RunImages
 from finished import finished_run, rows_of
 
@@ -214,6 +216,29 @@ def test_what_is_there_is_kept_unless_it_is_an_export_of_ours(run: EditedRun, tm
     export_run(run.folder, "csv", tmp_path / "out.csv", overwrite=True)
     with pytest.raises(UsageError, match="no export"):
         export_run(run.folder, "csv", tmp_path / "mine", overwrite=True)
+
+
+def test_neither_the_run_nor_the_originals_are_written_to(files_run: EditedRun, tmp_path: Path) -> None:
+    images = tmp_path / "my images"
+    before = contents(images), (files_run.folder / "discovery.csv").read_bytes()
+    one = images / files_run.table[0]["path"]
+    places = [("csv", files_run.folder / "discovery.csv"), ("folders", files_run.folder / "out"), ("csv", one)]
+    for to, dest in (*places, ("folders", images / "sorted"), ("fiftyone", images)):
+        with pytest.raises(UsageError, match="lies"):
+            export_run(files_run.folder, to, dest, overwrite=True)
+    assert (contents(images), (files_run.folder / "discovery.csv").read_bytes()) == before
+    export_run(files_run.folder, "csv", images / "result.csv")  # a new file beside them is a person's choice
+
+
+def test_without_the_extras_the_command_to_install_them_is_told(
+    run: EditedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UsageError, match=r"autonovel\[onnx\]"):
+        export_run(run.folder, "onnx", tmp_path / "model.onnx")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(UsageError, match=r"autonovel\[review\]"):
+        serve(run.folder, None, 0, browser=False)
 
 
 def test_a_failed_export_leaves_nothing(files_run: EditedRun, tmp_path: Path) -> None:
