@@ -122,7 +122,9 @@ def browsing(profile: Path) -> Iterator[Page]:
     log = (profile / "log.txt").open("wb")
     process = subprocess.Popen([chromium(), *OPTIONS, f"--user-data-dir={profile}", "about:blank"], stderr=log)
     try:
-        yield Page(_tab(profile / "DevToolsActivePort", process))
+        page = Page(_tab(profile / "DevToolsActivePort", process))
+        with page.socket:
+            yield page
     finally:
         process.terminate()
         try:

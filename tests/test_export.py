@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from autonovel.export import export_run
 from autonovel.export.job import FreeNames, fit
 from autonovel.export.tables import harmless
 from autonovel.recipe import restore
+from autonovel.review import serve
 from autonovel.run_images import RunImages
 from finished import finished_run, rows_of
 
@@ -31,17 +33,21 @@ def run(finished: Path) -> EditedRun:
 
 
 def edited(folder: Path) -> EditedRun:
-    """Return a run in which new-1 and new-2 are one class with an awkward name, and one image of new-3 is junk."""
+    """Return a run with new-1 and new-2 as one class of awkward name, an image of new-3 as junk, one in new-4."""
     run = open_run(folder)
     run.rename("new-1", "=cmd|' /C calc'!A0")
     run.merge(5, "new-2")
     run.junk([run.found.ids[run.found.members(7)[0]]])
+    run.move([MOVED], "new-4")
     return run
 
 
 @pytest.fixture
 def files_run(finished_with_files: Path) -> EditedRun:
     return edited(finished_with_files)
+
+
+MOVED = "000003"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -57,10 +63,12 @@ def test_csv_has_every_row_with_edits_and_no_formulas(files_run: EditedRun, tmp_
     out, found = rows_of(tmp_path / "out.csv"), rows_of(files_run.folder / "discovery.csv")
     assert list(out) == list(found)
     for name, row in found.items():
-        if row["class_name"] in ("new-1", "new-2"):
+        if row["class_name"] in ("new-1", "new-2") and name != MOVED:
             assert out[name]["class_name"] == "'=cmd|' /C calc'!A0" and out[name]["class_id"] == "5"
             assert out[name]["found_class"] == row["class_name"]
     assert sum(row["status"] == "junk" for row in out.values()) == 1
+    assert [out[MOVED][key] for key in ("class_name", "found_class")] == ["new-4", found[MOVED]["class_name"]]
+    assert [name for name, row in out.items() if row["by_hand"] and row["status"] != "junk"] == [MOVED]
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\n=x"])
@@ -107,9 +115,12 @@ def test_fiftyone_format(files_run: EditedRun, tmp_path: Path) -> None:
     assert len(labels) == 399, "junk has no label"
     by_id = {row["id"]: row for row in files_run.rows()}
     for label in labels:
-        assert set(label) == {"label", "confidence", "attributes"} and type(label["label"]) is int
         row = by_id[label["attributes"]["id"]]
-        assert document["classes"][label["label"]] == row["class_name"] and 0 <= label["confidence"] <= 1
+        assert document["classes"][label["label"]] == row["class_name"] and type(label["label"]) is int
+        if row["id"] == MOVED:
+            assert set(label) == {"label", "attributes"}, "the model is not confident of what a person said"
+        else:
+            assert set(label) == {"label", "confidence", "attributes"} and 0 <= label["confidence"] <= 1
 
 
 def test_labelstudio_format(files_run: EditedRun, tmp_path: Path) -> None:
@@ -134,7 +145,8 @@ def test_labelstudio_format(files_run: EditedRun, tmp_path: Path) -> None:
             continue
         [prediction] = task["predictions"]
         [result] = prediction["result"]
-        assert prediction["model_version"].startswith("autonovel") and 0 <= prediction["score"] <= 1
+        assert prediction["model_version"].startswith("autonovel")
+        assert "score" not in prediction if row["id"] == MOVED else 0 <= prediction["score"] <= 1
         assert (result["from_name"], result["to_name"]) == (choices.get("name"), image.get("name"))
         assert result["type"] == "choices" and result["value"] == {"choices": [row["class_name"]]}
 
@@ -216,6 +228,29 @@ def test_what_is_there_is_kept_unless_it_is_an_export_of_ours(run: EditedRun, tm
         export_run(run.folder, "csv", tmp_path / "mine", overwrite=True)
 
 
+def test_neither_the_run_nor_the_originals_are_written_to(files_run: EditedRun, tmp_path: Path) -> None:
+    images = tmp_path / "my images"
+    before = contents(images), (files_run.folder / "discovery.csv").read_bytes()
+    one = images / files_run.table[0]["path"]
+    places = [("csv", files_run.folder / "discovery.csv"), ("folders", files_run.folder / "out"), ("csv", one)]
+    for to, dest in (*places, ("folders", images / "sorted"), ("fiftyone", images)):
+        with pytest.raises(UsageError, match="lies"):
+            export_run(files_run.folder, to, dest, overwrite=True)
+    assert (contents(images), (files_run.folder / "discovery.csv").read_bytes()) == before
+    export_run(files_run.folder, "csv", images / "result.csv")  # a new file beside them is a person's choice
+
+
+def test_without_the_extras_the_command_to_install_them_is_told(
+    run: EditedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UsageError, match=r"autonovel\[onnx\]"):
+        export_run(run.folder, "onnx", tmp_path / "model.onnx")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(UsageError, match=r"autonovel\[review\]"):
+        serve(run.folder, None, 0, browser=False)
+
+
 def test_a_failed_export_leaves_nothing(files_run: EditedRun, tmp_path: Path) -> None:
     last = files_run.table[-1]["path"]
     os.remove(tmp_path / "my images" / last)
@@ -267,6 +302,13 @@ def test_names_that_only_look_different_are_numbered() -> None:
     assert [names.free(n) for n in ("A.png", "a.png", "a.jpg")] == ["A.png", "a (2).png", "a.jpg"]
     stems = FreeNames(by_stem=True)
     assert [stems.free(n) for n in ("a.png", "a.jpg", "A.png")] == ["a.png", "a (2).jpg", "A (3).png"]
+    many = FreeNames()
+    given = [many.free(name) for name in ["x.png"] * 50 + ["x (7).png", "x.png"]]
+    assert len(set(given)) == 52 and given[49] == "x (50).png"
+
+
+def test_long_names_keep_their_ending() -> None:
+    assert fit("x" * 300 + ".jpeg") == "x" * 145 + ".jpeg"
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F"])

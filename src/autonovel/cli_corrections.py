@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 PANEL = "Look, correct, export"
-Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_default=False)]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
 Class = Annotated[str, typer.Argument(metavar="CLASS", help="Name or number of a class.", show_default=False)]
 Images = Annotated[
     list[str],

@@ -198,15 +198,16 @@ class EditedRun(FoundRun):
         return {"edits": len(self._edits), "classes": self.classes(), "gone": gone, "junk": junk}
 
     def rows(self) -> list[dict[str, str]]:
-        """Return ``discovery.csv`` with all edits made, and ``found_class``, the class as found, as a last column.
+        """Return ``discovery.csv`` with all edits made, and two more columns.
 
-        Confidence, margin and outlier stay what the model said of the class it found.
+        ``found_class`` is the class as found; ``by_hand`` is ``yes`` where a person put the image elsewhere than the
+        model's answer would now.  Confidence, margin and outlier stay what the model said of the class it found.
         """
         sorting, found = self.sorting, self.found
         was = {name: number for number, name in found.names.items()}
         out = []
-        for row, number in zip(self.table, sorting.class_of.tolist(), strict=True):
-            new = dict(row)
+        for row, number, before in zip(self.table, sorting.class_of.tolist(), found.class_of.tolist(), strict=True):
+            new = row | {"found_class": row["class_name"], "by_hand": ""}
             if number != UNREADABLE:
                 second = sorting.answers[was[row["second_class"]]] if row["second_class"] in was else UNREADABLE
                 new |= {
@@ -214,8 +215,9 @@ class EditedRun(FoundRun):
                     "class_id": "" if number == JUNK else str(number),
                     "class_name": sorting.names.get(number, ""),
                     "second_class": "" if second in (number, UNREADABLE) else _name_of(sorting, second),
+                    "by_hand": "yes" if sorting.answers[before] != number else "",
                 }
-            out.append(new | {"found_class": row["class_name"]})
+            out.append(new)
         return out
 
 

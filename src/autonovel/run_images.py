@@ -41,6 +41,11 @@ class RunImages:
         readable = (row for row, line in enumerate(self.run.table) if has_class(line))
         self.picture(next(readable))
 
+    @property
+    def folder(self) -> Path | None:
+        """Return the folder that the image files lie in; None if the images are no files."""
+        return Path(self.settings.data.path) if any(row["path"] for row in self.run.table) else None
+
     def file(self, row: int) -> Path | None:
         """Return the file of an image; None if the run's source has none."""
         place = self.run.table[row]["path"]

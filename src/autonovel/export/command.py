@@ -48,12 +48,14 @@ def export_run(
     if files not in HOW:
         raise UsageError(f"--files is {files!r}; choose one of {', '.join(HOW)}.")
     run = open_run(folder)
+    images = RunImages(run, data)
+    _check_place(dest, to, folder, images)
     _check_free(dest, to, overwrite)
     beside = dest.with_name(dest.name + ".partial")
     try:
         _remove(beside)
         beside.parent.mkdir(parents=True, exist_ok=True)
-        told = FORMATS[to](Export(run, RunImages(run, data), files, dest), beside)
+        told = FORMATS[to](Export(run, images, files, dest), beside)
         if to not in SINGLE_FILES:
             (beside / MARK).write_text("written by autonovel export\n", encoding="utf-8")
         if dest.is_dir():
@@ -67,8 +69,18 @@ def export_run(
     print(f"Wrote {dest}: {told}")
 
 
+def _check_place(dest: Path, to: str, run: Path, images: RunImages) -> None:
+    """Say so if ``dest`` lies where the run or the originals are: neither is ever touched."""
+    place = dest.resolve()
+    if place.is_relative_to(run.resolve()):
+        raise UsageError(f"{dest} lies inside the run folder {run}. Choose another DEST.")
+    originals = images.folder
+    if originals and place.is_relative_to(originals.resolve()) and (to not in SINGLE_FILES or dest.exists()):
+        raise UsageError(f"{dest} lies among the images in {originals}, which stay untouched. Choose another DEST.")
+
+
 def _check_free(dest: Path, to: str, overwrite: bool) -> None:
-    """Say so if something is at ``dest`` that must not be replaced: only an export of ours ever is."""
+    """Say so if something is at ``dest`` that must not be replaced: of folders, only exports of ours ever are."""
     if not dest.exists() and not dest.is_symlink():
         return
     single = to in SINGLE_FILES

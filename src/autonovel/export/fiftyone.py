@@ -1,7 +1,8 @@
 """FiftyOne's ``FiftyOneImageClassificationDataset``: images under ``data/``, their classes in ``labels.json``.
 
 ``fiftyone.Dataset.from_dir(DEST, fiftyone.types.FiftyOneImageClassificationDataset)`` reads it.  Images are named by
-their file name without its ending; a label is a position in ``classes`` with its confidence; junk has no label.
+their file name without its ending; a label is a position in ``classes``, with the model's confidence unless a person
+chose the class; junk has no label.
 """
 
 import json
@@ -32,4 +33,5 @@ def _label(numbers: dict[str, int], line: dict[str, str]) -> dict[str, Any] | No
     if not line["class_name"]:
         return None
     about = {key: line[key] for key in ("id", "given_label", "found_class") if line[key]}
-    return {"label": numbers[line["class_name"]], "confidence": float(line["confidence"]), "attributes": about}
+    label: dict[str, Any] = {"label": numbers[line["class_name"]], "attributes": about}
+    return label if line["by_hand"] else label | {"confidence": float(line["confidence"])}

@@ -12,6 +12,7 @@ from autonovel.edited import EditedRun
 from autonovel.errors import InputError, UsageError
 from autonovel.run_images import RunImages
 
+LONGEST = 150  # characters of a file name
 HOW = ("copy", "hardlink", "symlink")
 _UNFIT = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -98,7 +99,11 @@ class Export:
 
 def fit(name: str) -> str:
     """Return ``name`` as a file name that every system takes."""
-    tidy = _UNFIT.sub("_", name).rstrip(" .")[:150].rstrip(" .")
+    tidy = _UNFIT.sub("_", name).rstrip(" .")
+    stem, ending = os.path.splitext(tidy)
+    if len(tidy) > LONGEST and len(ending) < LONGEST:
+        tidy = stem[: LONGEST - len(ending)] + ending
+    tidy = tidy[:LONGEST].rstrip(" .")
     if not tidy or tidy.startswith(".") or _RESERVED.fullmatch(tidy):
         tidy = "_" + tidy
     return tidy
@@ -109,14 +114,21 @@ class FreeNames:
 
     def __init__(self, by_stem: bool = False) -> None:
         self.taken: set[str] = set()
+        self.tried: dict[str, int] = {}  # how far each name has been numbered
         self.by_stem = by_stem
 
     def free(self, name: str) -> str:
         """Return ``name``, or one with a number in it if it is taken."""
-        stem, ending = os.path.splitext(name)
-        number = 1
-        while (key := (stem if self.by_stem else stem + ending).casefold()) in self.taken:
-            number += 1
-            stem = f"{os.path.splitext(name)[0]} ({number})"
-        self.taken.add(key)
+        first, ending = os.path.splitext(name)
+        stem, number = first, self.tried.get(name, 0)
+        while number or self._key(stem, ending) in self.taken:
+            number = max(number, 1) + 1
+            stem = f"{first} ({number})"
+            if self._key(stem, ending) not in self.taken:
+                self.tried[name] = number
+                break
+        self.taken.add(self._key(stem, ending))
         return stem + ending
+
+    def _key(self, stem: str, ending: str) -> str:
+        return (stem if self.by_stem else stem + ending).casefold()

@@ -44,8 +44,8 @@ def _task(line: dict[str, str], place: str) -> dict[str, Any]:
             "type": "choices",
             "value": {"choices": [line["class_name"]]},
         }
-        score = float(line["confidence"])
-        task["predictions"] = [{"model_version": f"autonovel {__version__}", "score": score, "result": [choice]}]
+        score = {} if line["by_hand"] else {"score": float(line["confidence"])}
+        task["predictions"] = [{"model_version": f"autonovel {__version__}", "result": [choice], **score}]
     return task
 
 
