@@ -97,8 +97,9 @@ def _picture(label: str, found: list[Bar]) -> Any:
         for number, start in enumerate(starts):
             own = [bar for bar in found if bar.start == start]
             places = [systems.index(bar.system) + (number - (len(starts) - 1) / 2) * height for bar in own]
+            lengths, spread = [bar.mean for bar in own], [_or_nothing(bar.std) for bar in own]
             axes.barh(
-                places, [bar.mean for bar in own], 0.92 * height, xerr=[_or_nothing(bar.std) for bar in own], label=start,
+                places, lengths, 0.92 * height, xerr=spread, label=start,
                 color=style.FEW[(0, 5)[STARTS[start] != {}]], error_kw={"elinewidth": 1.1, "capsize": 2.5}, zorder=2,
             )  # fmt: skip
             for place, bar in zip(places, own, strict=True):
