@@ -8,6 +8,8 @@ ARGS ?=
 PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# two processes of one thread each: most tests run the command on a tiny recipe, which gains nothing from more
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP_ARGS)
 
 .PHONY: demo test test-full test-gpu lint clean
@@ -16,10 +18,10 @@ demo: $(VENV)/installed-demo
 	$(BIN)/autonovel demo $(ARGS)
 
 test: lint
-	$(BIN)/pytest -m "not full and not gpu" --cov --cov-report=term --cov-fail-under=90 $(ARGS)
+	$(PYTEST) -m "not full and not gpu" --cov --cov-report=term --cov-fail-under=90 $(ARGS)
 
 test-full: lint
-	$(BIN)/pytest -m "not gpu" $(ARGS)
+	$(PYTEST) -m "not gpu" $(ARGS)
 
 test-gpu: $(VENV)/installed-dev
 	$(BIN)/pytest -m gpu $(ARGS)

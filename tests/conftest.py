@@ -1,7 +1,9 @@
 """Small things many tests need."""
 
 import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -43,3 +45,34 @@ def make_images() -> Callable[..., ImageSet]:
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def _finished_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from finished import finished_run
+
+    return finished_run(tmp_path_factory.mktemp("finished") / "run")
+
+
+@pytest.fixture
+def finished(_finished_template: Path, tmp_path: Path) -> Path:
+    """Return the folder of a finished run of 400 digits, the test's own."""
+    return Path(shutil.copytree(_finished_template, tmp_path / "run"))
+
+
+@pytest.fixture(scope="session")
+def _template_with_files(_finished_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from finished import with_files
+
+    place = tmp_path_factory.mktemp("files")
+    with_files(Path(shutil.copytree(_finished_template, place / "run")), place / "my images")
+    return place
+
+
+@pytest.fixture
+def finished_with_files(_template_with_files: Path, tmp_path: Path) -> Path:
+    """Return the folder of a finished run whose images are files, in the folder ``my images`` beside it."""
+    from finished import move_images
+
+    shutil.copytree(_template_with_files / "my images", tmp_path / "my images")
+    return move_images(Path(shutil.copytree(_template_with_files / "run", tmp_path / "run")), tmp_path / "my images")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,18 @@ def test_an_empty_class_has_no_confidence(tmp_path: Path) -> None:
     assert found.classes()[-1] == {"id": 4, "name": "new-3", "kind": "new", "size": 0, "confidence": None}
     found.save(tmp_path)  # None is JSON, NaN would not be
     assert json.loads((tmp_path / "classes.json").read_text())["classes"][-1]["confidence"] is None
+
+
+def test_files_that_cannot_be_read_keep_a_row(tmp_path: Path) -> None:
+    found = discover(replace(SET, unreadable={"x, y.jpg": "truncated"}, ids_are_paths=True), PLAIN)
+    found.save(tmp_path)
+    with (tmp_path / "discovery.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [*SET.ids, "x, y.jpg"] == [row["path"] for row in rows]
+    assert rows[-1]["status"] == "unreadable: truncated" and rows[-1]["class_name"] == ""
+    assert {row["status"] for row in rows[:-1]} == {"ok"}
+    again, _ = discovery.read(tmp_path)
+    assert again.ids == SET.ids and torch.equal(again.y, SET.y)
 
 
 # ---------------------------------------------------------------------------------------------------

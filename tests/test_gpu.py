@@ -1,6 +1,7 @@
 """CUDA-only code: the recorded step against the eager one.  Run by `make test-gpu` on a machine that has a GPU."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ import torch
 from rich.console import Console
 
 from autonovel import draws, networks, selftest
-from autonovel.data import ImageSet, Resident, channel_statistics
+from autonovel.data import ImageSet, channel_statistics, loader
+from autonovel.data.streamed import HostPixels
 from autonovel.kept import kept_features
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.rankstats import Joint
@@ -37,9 +39,13 @@ def some_images() -> ImageSet:
     return ImageSet(pixels, y, tuple(map(str, range(160))), ("a", "b"), truth)
 
 
-def train(kind: type[Step], precision: str, optimiser: str) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+def train(
+    kind: type[Step], precision: str, optimiser: str, streamed: bool = False
+) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Return the means of an epoch and the weights after it."""
     images, device = some_images(), torch.device("cuda")
+    assert isinstance(images.images, torch.Tensor)
+    held = replace(images, images=HostPixels(images.images)) if streamed else images
     views = Augment(crop=2, flip=True, rotate=0.2)
     stage = Joint(Settings(batch_size=32, frozen=("stem",), group=8, optimiser=optimiser, augment=views), 2, 2, 0, True)
     model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
@@ -48,11 +54,14 @@ def train(kind: type[Step], precision: str, optimiser: str) -> tuple[dict[str, t
     model.to(device, memory_format=torch.channels_last)
     sampler = stage.sampler(images)
     steps = sampler.steps_per_epoch
-    step = kind(model, stage, Resident(images, device), optimisers.make(stage.settings, model.parameters()), steps)
+    source = loader(held, device)
+    source.start(sampler, range(1))
+    step = kind(model, stage, source, optimisers.make(stage.settings, model.parameters()), steps)
     rows = sampler.epoch(0).to(device)
     u = draws.uniform(7, torch.arange(steps, device=device), rows, stage.n_draws)
     model.train()
     for number, index in enumerate(rows):
+        source.advance()
         step(index, u[number], number, 0.02)
     return step.end_of_epoch(), copy.deepcopy({k: v.cpu() for k, v in model.state_dict().items()})
 
@@ -66,6 +75,16 @@ def test_a_recorded_step_trains_as_an_eager_one(precision: str, optimiser: str) 
         torch.testing.assert_close(recorded_means[name], value, rtol=1e-4, atol=1e-5)
     for name, value in weights.items():
         torch.testing.assert_close(recorded_weights[name].float(), value.float(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [Step, GraphStep])
+def test_streamed_batches_train_as_resident_ones(kind: type[Step]) -> None:
+    means, weights = train(kind, "float32", "sgd")
+    streamed_means, streamed_weights = train(kind, "float32", "sgd", streamed=True)
+    for name, value in means.items():
+        torch.testing.assert_close(streamed_means[name], value, rtol=1e-4, atol=1e-5)
+    for name, value in weights.items():
+        torch.testing.assert_close(streamed_weights[name].float(), value.float(), rtol=1e-3, atol=1e-4)
 
 
 def stages_of(system: str) -> list[Stage]:
@@ -86,7 +105,7 @@ def train_all(kind: type[Step], system: str) -> list[dict[str, torch.Tensor]]:
         images = stage.material(model, images) if isinstance(stage, OnMaterial) else images
         sampler = stage.sampler(images)
         steps = sampler.steps_per_epoch
-        step = kind(model, stage, Resident(images, device), optimisers.make(stage.settings, model.parameters()), steps)
+        step = kind(model, stage, loader(images, device), optimisers.make(stage.settings, model.parameters()), steps)
         for epoch in range(2):
             stage.before_epoch(model, images, epoch)
             model.train()

@@ -36,7 +36,7 @@ def running(module: nn.Module) -> list[Tensor]:
 # size and shape
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", BLOCKS)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_number_of_parameters_by_formula(name: str, channels: int) -> None:
     """3×3 convolutions without biases, two numbers per BatchNorm channel, nothing in the shortcuts."""
@@ -61,7 +61,7 @@ def test_resnet18_has_the_size_of_the_published_one() -> None:
     assert trained + 2 * (512 * 5 + 5) == pytest.approx(8.26e6, rel=0.002)  # last block and two heads of 5
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", BLOCKS)
 def test_blocks_are_named_in_order(name: str) -> None:
     assert list(NETWORKS[name](1).blocks) == BLOCKS[name]
 
@@ -265,7 +265,7 @@ def test_an_unknown_block_is_refused_by_name(names: tuple[str, ...]) -> None:
 # building
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", BLOCKS)
 def test_weights_are_a_function_of_the_seed(name: str) -> None:
     torch.manual_seed(1)
     first = model(name, seed=7).state_dict()

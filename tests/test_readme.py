@@ -1,5 +1,6 @@
 """What the README shows works as printed."""
 
+import json
 import re
 import subprocess
 import sys
@@ -12,9 +13,31 @@ from runs import autonovel, environment
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
 
 
+def example(part: str, kind: str = "python") -> str:
+    """Return the one example of the README that has ``part`` in it."""
+    (found,) = [text for text in re.findall(rf"```{kind}\n(.*?)```", README, flags=re.DOTALL) if part in text]
+    return found
+
+
+@pytest.mark.slow
+def test_the_correcting_examples_run_as_printed(finished: Path) -> None:
+    place = finished.parent / "runs"
+    place.mkdir()
+    finished.rename(place / "demo-seed0")
+    for line in example("autonovel rename", "").splitlines():
+        done = autonovel(*line.split()[1:], cwd=place.parent)
+        assert done.returncode == 0, (line, done.stderr)
+    assert (place.parent / "digits.csv").exists()
+    (place / "demo-seed0" / "edits.jsonl").unlink()
+    program = example("open_run")
+    subprocess.run([sys.executable, "-c", program], cwd=place.parent, env=environment(), check=True)
+    kinds = [json.loads(line)["edit"] for line in (place / "demo-seed0" / "edits.jsonl").read_text().splitlines()]
+    assert kinds == ["rename", "move", "split", "undo"]
+
+
 @pytest.mark.slow
 def test_the_python_example_runs_as_printed(tmp_path: Path) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    program = example("Discoverer(")
     program += "\nassert list(found.classes_) == [*'01234', *(f'new-{n}' for n in range(1, 6))]"
     program += "\nassert len(found.labels_) == len(images) and (found.labels_[y >= 0] == y[y >= 0]).all()\n"
     done = subprocess.run(

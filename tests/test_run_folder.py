@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import math
+import multiprocessing
 import os
 import shutil
 import signal
@@ -476,6 +477,32 @@ def test_a_lock_is_refused_while_its_owner_lives_and_free_when_it_is_killed(tmp_
         holder.send_signal(signal.SIGKILL)
         assert holder.wait() == -signal.SIGKILL
         RunFolder.resume(path).close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_worker_holds_no_lock(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    write_json(tmp_path / "run" / "run.json", {"format": FORMAT})
+    worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    worker.start()
+    try:
+        with pytest.raises(RunFolderError, match="in use"):
+            RunFolder.resume(tmp_path / "run")  # its owner lives
+        folder.close()
+        RunFolder.resume(tmp_path / "run").close()  # while the worker still lives
+    finally:
+        worker.kill()
+        worker.join()
+
+
+def test_a_kill_before_the_first_document_leaves_the_cache(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "run").close()
+    replace_file(tmp_path / "run" / "cache" / "decoded", b"pixels")
+    RunFolder.resume(tmp_path / "run").close()
+    assert (tmp_path / "run" / "cache" / "decoded").read_bytes() == b"pixels"
+    write_json(tmp_path / "run" / "run.json", {"format": FORMAT})
+    RunFolder.create(tmp_path / "run", overwrite=True).close()
+    assert content(tmp_path / "run") == {}
 
 
 @POSIX

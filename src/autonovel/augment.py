@@ -82,6 +82,26 @@ def affine(x: Tensor, u: Tensor, rotate: float, shear: float, scale: float, shif
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
 
+def resized_crop(x: Tensor, u: Tensor, smallest: float) -> Tensor:
+    """Return a random square of each image, between ``smallest`` and all of its area, resized to the whole size."""
+    side = (smallest + (1 - smallest) * u[:, 0]).sqrt()
+    left, top = ((1 - side) * (2 * u[:, i] - 1) for i in (1, 2))
+    zero = torch.zeros_like(side)
+    theta = torch.stack([side, zero, left, zero, side, top], dim=1).view(-1, 2, 3)
+    grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def brightness(x: Tensor, u: Tensor, most: float) -> Tensor:
+    """Return the images, each brighter or darker by its own factor in 1 ± ``most``."""
+    return (x * (1 + most * (2 * u[:, 0] - 1))[:, None, None, None]).clamp(0, 1)
+
+
+def pick_view(x: Tensor, u: Tensor) -> Tensor:
+    """Return one of the cached views of every image (n×views×d → n×d), each as likely."""
+    return x[torch.arange(len(x), device=x.device), _integers(u[:, 0], 0, x.shape[1] - 1)].float()
+
+
 @dataclass(frozen=True)
 class Augmentation:
     """What a random view of an image is: the transforms that are switched on, in this order."""
@@ -93,18 +113,27 @@ class Augmentation:
     shear: float = 0.0
     scale: float = 0.0
     shift: float = 0.0
+    resized_crop: float = 1.0
+    brightness: float = 0.0
+    cached: bool = False
 
     def transforms(self) -> list[tuple[Transform, int]]:
         """Return the transforms with the number of draws each needs."""
+        if self.cached:
+            return [(pick_view, 1)]
         steps: list[tuple[Transform, int]] = []
         if self.rotate or self.shear or self.scale or self.shift:
             steps.append((lambda x, u: affine(x, u, self.rotate, self.shear, self.scale, self.shift), 5))
+        if self.resized_crop < 1:
+            steps.append((lambda x, u: resized_crop(x, u, self.resized_crop), 3))
         if self.crop:
             steps.append((lambda x, u: crop(x, u, self.crop), 2))
         if self.reflect_shift:
             steps.append((lambda x, u: reflect_shift(x, u, self.reflect_shift), 2))
         if self.flip:
             steps.append((flip, 1))
+        if self.brightness:
+            steps.append((lambda x, u: brightness(x, u, self.brightness), 1))
         return steps
 
     @property
@@ -113,8 +142,11 @@ class Augmentation:
         return sum(count for _, count in self.transforms())
 
     def view(self, images: Tensor, u: Tensor) -> Tensor:
-        """Return one random view, in [0, 1], of uint8 ``images``, made with n×n_draws uniform numbers."""
-        x = images.float() / 255
+        """Return one random view, in [0, 1], of uint8 ``images``, made with n×n_draws uniform numbers.
+
+        Of cached views (n×views×d) it is one of these.
+        """
+        x = images if self.cached else images.float() / 255
         for transform, count in self.transforms():
             x = transform(x, u[:, :count])
             u = u[:, count:]

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from autonovel import __version__
+from autonovel.cli_corrections import add_correction_commands
 from autonovel.errors import AutonovelError, UsageError
 
 EXIT_CODES = (
@@ -44,6 +45,9 @@ KeepGoing = Annotated[bool, typer.Option("--keep-going", help="Train on after a 
 Stages = Annotated[
     str, typer.Option("--stages", metavar="N,N,…", help="Train only these stages now; a later command goes on.")
 ]
+NewClasses = Annotated[
+    str, typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it.")
+]
 Methods = Annotated[
     list[str] | None,
     typer.Option(
@@ -74,6 +78,12 @@ def _plain_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)
         raise typer.Exit(130) from None
+
+
+def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:
+    """Return the settings that options of their own stand for, then those of --set, which win."""
+    own = [f"data.path={data}"] if data else []
+    return own + ([f"count.new_classes={new_classes}"] if new_classes else []) + (sets or [])
 
 
 def _whole_numbers(option: str, text: str) -> list[int]:
@@ -114,6 +124,7 @@ def demo(
     resume: Resume = False,
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
+    new_classes: NewClasses = "",
     compare: Annotated[
         bool, typer.Option("--compare", help="With every system the paper compares with, and a bar chart.")
     ] = False,
@@ -125,7 +136,7 @@ def demo(
         else:
             from autonovel.commands import run_recipe
 
-        run_recipe("demo", out, seed, sets or [], device, resume, overwrite, keep_going)
+        run_recipe("demo", out, seed, _changes(sets, None, new_classes), device, resume, overwrite, keep_going)
 
 
 @app.command()
@@ -140,6 +151,7 @@ def run(
     overwrite: Overwrite = False,
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
+    new_classes: NewClasses = "",
     method: Methods = None,
     no_self_supervision: NoSelfSupervision = False,
 ) -> None:
@@ -148,9 +160,8 @@ def run(
         from autonovel.commands import run_recipe
         from autonovel.variants import of_systems
 
-        place = [f"data.path={data}"] if data else []
         run_recipe(
-            recipe, out, seed, place + (sets or []), device, resume, overwrite, keep_going,
+            recipe, out, seed, _changes(sets, data, new_classes), device, resume, overwrite, keep_going,
             stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision),
         )  # fmt: skip
 
@@ -171,6 +182,7 @@ def reproduce(
     device: Device = "auto",
     keep_going: KeepGoing = False,
     stages: Stages = "1,2,3",
+    new_classes: NewClasses = "",
     method: Methods = None,
     no_self_supervision: NoSelfSupervision = False,
 ) -> None:
@@ -182,12 +194,33 @@ def reproduce(
         from autonovel import variants
         from autonovel.commands import reproduce_recipe
 
-        place = [f"data.path={data}"] if data else []
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
         systems = variants.of_systems(method or [], not no_self_supervision)
-        reproduce_recipe(
-            recipe, seeds, out, place + (sets or []), device, keep_going, compared, _stages(stages), systems
-        )
+        changes, chosen = _changes(sets, data, new_classes), _stages(stages)
+        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems)
+
+
+@app.command()
+def count(
+    target: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="Folder of a run, or a recipe to start one.")],
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of the images.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Run folder for RECIPE. Default: runs/RECIPE-seedN.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed for RECIPE. Default: 0.")] = None,
+    sets: Sets = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Estimate how many new classes there are, in a finished or begun RUN or from a RECIPE.
+
+    Stage 1 is the run's own. Where there are six known classes or more, some of them play new ones, and stage 2 is
+    trained anew without them.
+    """
+    with _plain_errors():
+        from autonovel.count_command import count_classes
+
+        count_classes(target, data, out, seed, sets or [], device, as_json)
 
 
 @app.command()
@@ -272,6 +305,9 @@ def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folde
 
         if not check_dataset(name, folder):
             raise typer.Exit(2)
+
+
+add_correction_commands(app, _plain_errors)
 
 
 @app.command("train-system", hidden=True)

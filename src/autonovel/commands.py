@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.terminal import TerminalDisplay
-from autonovel.training.display import Display
+from autonovel.training.display import Display, Silent
 from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings
 
 STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
@@ -52,14 +53,16 @@ def run_recipe(
         )
     _announce(console, loaded, folder)
 
+    from autonovel import counting, pipeline, record
     from autonovel import device as devices
-    from autonovel import pipeline, record
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
+    from autonovel.data.prepare import discard_cache, prepare_both
     from autonovel.run_folder import RunFolder, read_json
 
     chosen = devices.pick(device)
-    train, test, n_new = sources.load(settings, seed)
+    train, test, of_source = sources.load(settings, seed)
+    n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
     going_on = resume and folder.exists()
@@ -68,6 +71,11 @@ def run_recipe(
     locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
     with locked:
         command = ["autonovel", *sys.argv[1:]]
+        try:
+            train, test = prepare_both(train, test, settings.data, folder, chosen, display)
+        except BaseException:
+            display.close()
+            raise
         record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
         if record.finished(folder):
             console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
@@ -81,6 +89,8 @@ def run_recipe(
             outcome = pipeline.run(job)
         finally:
             display.close()
+        if outcome is not None:
+            discard_cache(folder)
     if outcome is None:
         done = f"Stage {max(stages)} is done in {folder}; the same command with --resume and later --stages goes on."
         console.print(done, highlight=False, soft_wrap=True)
@@ -182,6 +192,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel import device as devices
     from autonovel import record
     from autonovel.data import sources
+    from autonovel.data.prepare import prepare_both
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
     from autonovel.run_folder import read_json
@@ -192,6 +203,8 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
     chosen = devices.pick(device)
     train, test, _ = sources.load(settings, int(facts["seed"]))
+    once = replace(settings.data, cache="off" if settings.data.cache == "auto" else settings.data.cache)
+    train, test = prepare_both(train, test, once, path, chosen, Silent())
     train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
     model = load_model(path).to(chosen)
     model.precision = devices.precision(settings.network.precision, chosen)
@@ -235,13 +248,15 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     from autonovel import device as devices
     from autonovel import pipeline
     from autonovel.data import sources
+    from autonovel.data.prepare import prepare_both
     from autonovel.run_folder import check_format
 
     facts = check_format(path)
     settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
-    train, test, n_new = sources.load(settings, seed)
+    train, test, _ = sources.load(settings, seed)
     chosen = devices.pick(facts["device"])
-    job = pipeline.Job(settings, train, test, n_new, seed, chosen, path, display, keep_going)
+    train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
+    job = pipeline.Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
     with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
         pipeline.side_system(pipeline.as_seen(job), name)
 

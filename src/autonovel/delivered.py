@@ -8,7 +8,7 @@ from safetensors.torch import load as load_tensors
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError
-from autonovel.networks import NETWORKS, Model, heads
+from autonovel.networks import Model, heads, make_trunk
 from autonovel.run_folder import check_format
 
 
@@ -22,7 +22,7 @@ def load_model(folder: Path) -> Model:
     try:
         tensors = load_tensors(path.read_bytes())
         mean = tensors["mean"].flatten()
-        model = Model(NETWORKS[settings.network.name](len(mean)), mean, tensors["std"].flatten())
+        model = Model(make_trunk(settings.network, len(mean)), mean, tensors["std"].flatten())
         for head in ("known", "new"):
             model.heads[head] = heads.empty_head(tensors, f"heads.{head}")
         model.load_state_dict(tensors)

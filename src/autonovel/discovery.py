@@ -3,7 +3,8 @@
 import csv
 import io
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from torch import Tensor
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
-from autonovel.run_folder import read_json, replace_file, write_json
+from autonovel.found import found_classes
+from autonovel.run_folder import replace_file, write_json
 
 COLUMNS = (
     "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
     "second_class", "margin", "nearest_known", "looks_known", "outlier",
 )  # fmt: skip
+UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Discovery:
         outlier: rank of the distance to the centre of its class, 0 (central) to 1 (farthest).
         names: names of all classes by id.
         n_known: number of known classes.
+        unreadable: input files without an answer: why, by id.
+        ids_are_paths: whether ids are paths relative to the input folder.
     """
 
     ids: tuple[str, ...]
@@ -50,14 +55,16 @@ class Discovery:
     outlier: Tensor
     names: tuple[str, ...]
     n_known: int
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    ids_are_paths: bool = False
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per image under the names of ``COLUMNS``."""
+        """Return one row per input under the names of ``COLUMNS``: the images, then files that cannot be read."""
         n = len(self.ids)
         class_id = self.class_id.tolist()
         columns = {
             "id": self.ids,
-            "path": [""] * n,
+            "path": self.ids if self.ids_are_paths else [""] * n,
             "status": ["ok"] * n,
             "given_label": [self.names[number] if number >= 0 else "" for number in self.given.tolist()],
             "class_id": class_id,
@@ -69,7 +76,12 @@ class Discovery:
             "looks_known": [""] * n if self.looks_known is None else _decimals(self.looks_known),
             "outlier": _decimals(self.outlier),
         }
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        nothing: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+        return rows + [
+            nothing | {"id": name, "path": name, "status": f"{UNREADABLE}: {reason}"}
+            for name, reason in self.unreadable.items()
+        ]
 
     def _named(self, numbers: list[int]) -> list[str]:
         return [self.names[number] for number in numbers]
@@ -154,6 +166,8 @@ def discover(images: ImageSet, embedding: Embedding) -> Discovery:
         outlier=_outlier_ranks(embedding.z, class_id),
         names=class_names(images.class_names, n_new),
         n_known=n_known,
+        unreadable=images.unreadable,
+        ids_are_paths=images.ids_are_paths,
     )
 
 
@@ -168,13 +182,12 @@ def _outlier_ranks(z: Tensor, class_id: Tensor) -> Tensor:
 
 
 def read(folder: Path) -> tuple[ImageSet, tuple[str, ...]]:
-    """Return the images of a finished run, without their pixels, and the names of all its classes."""
-    classes = read_json(folder / "classes.json")["classes"]
-    names = tuple(entry["name"] for entry in classes)
-    known = tuple(entry["name"] for entry in classes if entry["kind"] == "known")
+    """Return the images of a finished run, without their pixels, and the names of all its classes as found."""
+    found, n_known = found_classes(folder)
+    names, known = tuple(found), tuple(found[:n_known])
     try:
         with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            rows = [row for row in csv.DictReader(file) if not row["status"].startswith(UNREADABLE)]
         given = [known.index(row["given_label"]) if row["given_label"] else -1 for row in rows]
         ids = tuple(row["id"] for row in rows)
     except (OSError, KeyError, ValueError) as error:

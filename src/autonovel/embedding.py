@@ -9,6 +9,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from autonovel.data.streamed import Streamed
 from autonovel.errors import GuardError, RunFolderError
 from autonovel.networks import Model
 from autonovel.run_folder import replace_file
@@ -56,18 +57,21 @@ def joint_order(order: Tensor, n_known: int) -> Tensor:
 
 
 @torch.no_grad()
-def features(model: Model, images: Tensor) -> Tensor:
+def features(model: Model, images: Tensor | Streamed) -> Tensor:
     """Return Φ of uint8 ``images`` without augmentation, in eval mode, on the CPU."""
     model.eval()
-    device = model.mean.device
-    z = torch.cat([model.features(chunk.to(device).float() / 255).cpu() for chunk in images.split(CHUNK)])
+    z = torch.empty(len(images), model.trunk.n_features)
+    done = 0
+    for chunk in images.split(CHUNK):
+        z[done : done + len(chunk)] = model.clean_features(chunk)
+        done += len(chunk)
     if not torch.isfinite(z).all():
         raise GuardError("the features are not finite numbers, so nothing can be delivered. Try a lower learning rate.")
     return z
 
 
 @torch.no_grad()
-def embed(model: Model, images: Tensor) -> Embedding:
+def embed(model: Model, images: Tensor | Streamed) -> Embedding:
     """Return what ``model`` says of uint8 ``images``."""
     z = features(model, images)
     device = model.mean.device

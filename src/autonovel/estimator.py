@@ -15,16 +15,19 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
+from autonovel import counting, discovery, pipeline, recipe, record
 from autonovel import device as devices
-from autonovel import discovery, pipeline, recipe, record
 from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
+from autonovel.data.prepare import prepare
 from autonovel.delivered import load_model
+from autonovel.edited import EditedRun
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.networks import Model
 from autonovel.run_folder import RunFolder
 from autonovel.settings import Recipe
+from autonovel.sorting import JUNK, UNREADABLE, Sorting
 from autonovel.training.display import Display, Silent
 
 Floats = NDArray[np.float32]
@@ -34,7 +37,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Finds new classes among unlabelled images, guided by labelled images of other classes.
 
     Args:
-        n_new: number of new classes.
+        n_new: number of new classes, or ``auto`` to estimate it (``[count]`` in the recipe says how).
         recipe: name of a recipe, or path to a TOML file.  ``demo`` suits small images on a CPU.
         method: ``rankstats-incremental``, ``kcl``, ``mcl`` or ``dtc`` (which end with one classifier for old and new
             classes), ``rankstats`` or ``kmeans``.
@@ -71,7 +74,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        n_new: int = 2,
+        n_new: int | str = 2,
         recipe: str = "demo",
         method: str = "rankstats-incremental",
         settings: Mapping[str, Any] | None = None,
@@ -103,8 +106,9 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             y: one label per image, an integer or a name; −1, None or "" for unlabelled.
         """
         train = image_set(images, y)
-        loaded, n_new, seed = self._checked_settings(), _integer("n_new", self.n_new), _integer("seed", self.seed)
+        loaded, seed = self._checked_settings(), _integer("seed", self.seed)
         settings = loaded.recipe
+        n_new = counting.wanted(settings, 0 if self.n_new == counting.AUTO else _integer("n_new", self.n_new))
         check_problem(train, n_new, settings)
         chosen = devices.pick(self.device)
         folder = Path(self.out) if self.out is not None else self._temporary_folder()
@@ -113,6 +117,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise UsageError(f"{folder} holds a run already. Set resume=True, overwrite=True, or another out.")
         locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, self.overwrite)
         with locked, _display(self.verbose) as display:
+            train = prepare(train, settings.data, folder, chosen, display)
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
             job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
@@ -133,18 +138,21 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         given = {} if self.settings is None else self.settings
         if not isinstance(given, Mapping):
             raise UsageError(f"settings is {given!r}; give a dict such as {{'joint.epochs': 30}}.")
-        misplaced = [key for key in given if str(key).startswith("data.") and key != "data.size"]
+        misplaced = [key for key in given if str(key).startswith("data.") and key not in ("data.size", "data.loader")]
         if misplaced:
             raise UsageError(
                 f"settings names {', '.join(misplaced)}, which choose a recipe's own images; here images and labels "
-                "are what fit is given. Only data.size has a meaning here."
+                "are what fit is given. Only data.size and data.loader have a meaning here."
             )
         if self.resume and self.out is None:
             raise UsageError("resume=True needs the folder of the run to go on with: give out=….")
         if self.resume and self.overwrite:
             raise UsageError("resume=True keeps the run in out and overwrite=True replaces it; give one of them.")
         own = {"data.source": "arrays", "data.known": [], "data.first_known": 0, "data.per_class": 0,
-               "data.test_fraction": 0.0, "run.systems": [self.method]}  # fmt: skip
+               "data.test_fraction": 0.0, "data.truth": "", "run.systems": [self.method]}  # fmt: skip
+        if "count.new_classes" in given:
+            raise UsageError("settings names count.new_classes; give the number of new classes, or auto, as n_new=….")
+        own["count.new_classes"] = counting.AUTO if self.n_new == counting.AUTO else ""
         return recipe.load(str(self.recipe), own | dict(given))
 
     def _temporary_folder(self) -> Path:
@@ -157,6 +165,14 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._model, self._settings, self._n_known = model, settings, n_known
         self.classes_ = np.array(names)
         self.n_new_ = len(names) - n_known
+        self._answer_matrix: Floats | None = None
+
+    def _take_edits(self, sorting: Sorting) -> None:
+        """Let answers and labels be those that a person's corrections of the run make of them."""
+        self.classes_ = np.array([sorting.names.get(number, "") for number in range(sorting.next_number)])
+        self.n_new_ = len(sorting.names) - sorting.n_known
+        self.labels_: NDArray[np.int64] = sorting.class_of[sorting.class_of != UNREADABLE]
+        self._answer_matrix = sorting.answer_matrix()
 
     def _take_answers(self, train: ImageSet, embedding: Embedding) -> None:
         self.discovery_ = discovery.discover(train, embedding)
@@ -174,23 +190,33 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return embed(self._model, pixels)
 
     def predict(self, images: Any) -> NDArray[np.int64]:
-        """Return the class of each image, among known and new ones alike, as its position in ``classes_``."""
-        return np.asarray(self.predict_proba(images).argmax(axis=1), dtype=np.int64)
+        """Return the class of each image, among known and new ones alike, as its position in ``classes_``.
+
+        −1 stands for a class that a person marked as junk.
+        """
+        p = self.predict_proba(images)
+        best: NDArray[np.int64] = np.asarray(p.argmax(axis=1), dtype=np.int64)
+        if self._answer_matrix is not None:
+            best[1 - p.sum(axis=1) > p.max(axis=1)] = JUNK
+        return best
 
     def predict_proba(self, images: Any) -> Floats:
         """Return n×(known + new) class probabilities from the joint head.
 
         Without incremental learning there is no joint head: the answer is then among the new classes
-        only, and a warning says so.
+        only, and a warning says so.  What a row lacks to 1 is the probability of classes marked as junk.
         """
         found = self._embed(images)
         if found.p_known.shape[1] > self._n_known:
-            return np.asarray(found.p_known.numpy())
-        warnings.warn(
-            f"method {self.method!r} has no head for known and new classes together; predicting among new ones only",
-            stacklevel=2,
-        )
-        return np.asarray(torch.cat([torch.zeros(len(found.z), self._n_known), found.p_new], dim=1).numpy())
+            p = found.p_known
+        else:
+            warnings.warn(
+                f"method {self.method!r} has no head for known and new classes together; "
+                "predicting among new ones only",
+                stacklevel=2,
+            )
+            p = torch.cat([torch.zeros(len(found.z), self._n_known), found.p_new], dim=1)
+        return np.asarray(p.numpy() if self._answer_matrix is None else (p.numpy() @ self._answer_matrix)[:, :-1])
 
     def transform(self, images: Any) -> Floats:
         """Return the n×d features of images."""
@@ -211,7 +237,11 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, folder: str | Path) -> "Discoverer":
-        """Return a Discoverer that predicts with the model of the finished run at ``folder``."""
+        """Return a Discoverer that predicts with the model of the finished run at ``folder``.
+
+        Where a person has corrected the run, ``labels_``, ``classes_`` (by number; gone classes have no name),
+        ``predict`` and ``predict_proba`` follow the corrections; ``discovery_`` and ``probabilities_`` stay as found.
+        """
         path = Path(folder)
         facts = record.finished_facts(path)
         settings = recipe.restore(facts["recipe"])
@@ -220,13 +250,17 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         train, names = discovery.read(path)
         made._take_model(load_model(path), settings, names, train.n_known)
         made._take_answers(train, Embedding.load(path / "embedding.safetensors"))
+        run = EditedRun(path)
+        if run.n_edits:
+            made._take_edits(run.sorting)
         return made
 
 
 def _integer(name: str, value: Any) -> int:
     """Return a parameter that must be a whole number from 0 on."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise UsageError(f"{name} is {value!r}; give a whole number from 0 on.")
+        auto = ", or 'auto'" if name == "n_new" else ""
+        raise UsageError(f"{name} is {value!r}; give a whole number from 0 on{auto}.")
     return int(value)
 
 

@@ -2,6 +2,7 @@
 
     stage 1  features from rotations, on all images         (methods/rotnet.py)
     stage 2  the known classes, on the labelled images      (methods/supervised.py)
+    [count   how many new classes, where nobody said        (counting.py)]
     stage 3  known and new classes together                 (methods/rankstats.py, or another of methods/)
     then     embed → discovery → scores → report
 
@@ -17,16 +18,18 @@ from typing import Any
 
 import torch
 
-from autonovel import discovery, networks, record
+from autonovel import counting, discovery, networks, record
+from autonovel.cached_views import with_cached_views
 from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
+from autonovel.data.crew import deaths_explained
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
-from autonovel.methods.kmeans import centres, nearest
+from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, heads
@@ -50,7 +53,7 @@ class Job:
         recipe: all settings.
         train: labelled and unlabelled images.
         test: held-out images with truth, or None.
-        n_new: number of new classes.
+        n_new: number of new classes; None if it is to be estimated.
         seed: of every random draw.
         device: that trains.
         folder: the run folder, locked by the caller.
@@ -63,7 +66,7 @@ class Job:
     recipe: Recipe
     train: ImageSet
     test: ImageSet | None
-    n_new: int
+    n_new: int | None
     seed: int
     device: torch.device
     folder: Path
@@ -75,6 +78,7 @@ class Job:
     @property
     def problem(self) -> Problem:
         """Return the numbers a method needs."""
+        assert self.n_new is not None, "the new classes are counted before a method starts"
         return Problem(self.train.n_known, self.n_new, self.seed)
 
     def context(self, folder: Path, label: str = "") -> Context:
@@ -110,22 +114,31 @@ def run(job: Job) -> Outcome | None:
     None means that the last stage was not asked for, so nothing is delivered yet.
     """
     check_problem(job.train, job.n_new, job.recipe)
-    with torch_settings(precision(job.recipe.network.precision, job.device)):
-        return _run(job, as_seen(job))
+    with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
+        seen = as_seen(job)
+        _check_earlier_stages(seen)
+        save_truth(job.folder, job.train)
+        if ALL_STAGES[-1] not in job.stages:
+            extractor(seen)
+            return None
+        n_new = counting.number_of_new_classes(seen)
+        return _run(replace(job, n_new=n_new), replace(seen, n_new=n_new))
 
 
-def _run(job: Job, seen: Job) -> Outcome | None:
-    for stage in shared_stages(seen).values():
+def _check_earlier_stages(job: Job) -> None:
+    """Say which stages are there, and raise an error if one is neither there nor to be trained now."""
+    for stage in shared_stages(job).values():
         if (job.folder / "stages" / stage.name / "stage.json").exists():
             job.display.say(f"{stage.name}: done before")
         elif stage.number not in job.stages and stage.number < max(job.stages):
             raise UsageError(
                 f"stage {stage.name} is not finished in {job.folder}, and --stages leaves it out. Name it."
             )
-    save_truth(job.folder, job.train)
+
+
+def _run(job: Job, seen: Job) -> Outcome:
     _, seconds = extractor(seen)
-    if ALL_STAGES[-1] not in job.stages:
-        return None
+    seconds |= counting.seconds_spent(seen)
     primary, *others = job.recipe.run.systems
     failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
@@ -163,9 +176,19 @@ def _noting(failures: list[AutonovelError]) -> Iterator[None]:
 
 
 def as_seen(job: Job) -> Job:
-    """Return the job with its images at the size the network sees."""
+    """Return the job with its images as training sees them: at their size, or as features computed once."""
     side = job.recipe.data.size
-    return replace(job, train=job.train.resized(side), test=job.test.resized(side) if job.test else None)
+    seen = replace(job, train=job.train.resized(side), test=job.test.resized(side) if job.test else None)
+    return _with_features(seen) if job.recipe.network.cached_views else seen
+
+
+def _with_features(job: Job) -> Job:
+    model = new_model(job.recipe, job.train, job.seed)
+    model.to(job.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model.precision = precision(job.recipe.network.precision, job.device)
+    given = (model, job.recipe, job.seed, job.folder / "stages" / "0-features", job.display)
+    train = with_cached_views(job.train, *given, job.recipe.network.cached_views, "images")
+    return replace(job, train=train, test=with_cached_views(job.test, *given, 1, "test images") if job.test else None)
 
 
 def extractor(job: Job) -> tuple[Model, dict[str, float]]:
@@ -181,9 +204,11 @@ def extractor(job: Job) -> tuple[Model, dict[str, float]]:
 
 
 def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
-    """Return the untrained model, or the one whose trunk comes from a file."""
+    """Return the untrained model, or the one whose trunk comes from a file or a package."""
+    if recipe.pretrain.kind == "imagenet":
+        return networks.pretrained(recipe.network, seed)
     mean, std = channel_statistics(images.images)
-    model = networks.build(recipe.network.name, images.images.shape[1], mean, std, seed)
+    model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
     if recipe.pretrain.kind == "weights":
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
     return model
@@ -230,13 +255,12 @@ def _on_test(job: Job, found: Found) -> tuple[ImageSet, Embedding] | tuple[None,
 def side_system(job: Job, name: str) -> None:
     """Bring a system of the comparison to its end under ``systems/NAME`` and write its scores there."""
     folder = job.folder / "systems" / name
-    with subfolder_lock(folder):
+    with subfolder_lock(folder), deaths_explained():
         if (folder / "results.json").exists():
             return
         if name == PIXELS:
             start = time.monotonic()
-            pixels = job.train.images[job.train.unlabelled].float() / 255
-            clusters = nearest(pixels, centres(pixels, job.n_new, job.seed))
+            clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)
             scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
             content = {"scores": scores, "seconds": seconds, "incremental": None}
         else:
@@ -273,7 +297,7 @@ def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str,
     _warn_of_a_blind_classifier(job, found.embedding)
     job.display.say("Scored; drawing the map and the report.")
     drawing = time.monotonic()
-    _draw(job, found.embedding, result, results)
+    draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
     stages = sum(seconds[name] for name in (*shared_stages(job), job.recipe.run.systems[0]))
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
@@ -295,7 +319,7 @@ def _warn_of_a_blind_classifier(job: Job, embedding: Embedding) -> None:
             )
 
 
-def _draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
+def draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
     """Write the report; its drawing libraries may be missing where a run only trains."""
     try:
         from autonovel.report import write_report

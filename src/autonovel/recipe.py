@@ -1,7 +1,8 @@
 """Recipes: read from TOML, filled from a preset, overridden by ``--set``, checked at the border.
 
 Order of precedence, later wins: defaults, the recipe's own preset, the recipe, a preset given by
-``--set preset=…`` (which replaces the recipe's own), other ``--set`` values.  What [incremental] does not
+``--set preset=…`` (which replaces the recipe's own), other ``--set`` values.  Where ``--set`` names another
+source of images, what the recipe says of its own source's classes is left out.  What [incremental] does not
 set is as in [joint].  Every value remembers where it came from.
 """
 
@@ -17,13 +18,14 @@ from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.presets import PRESETS
-from autonovel.settings import Recipe
+from autonovel.settings import PLACES, Recipe
 
 Flat = dict[str, Any]
 SET = "--set"
 INCREMENTAL = "incremental."
 KCL, MCL = "kcl.", "mcl."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
+OF_THE_SOURCE = ("data.known", "data.first_known", "data.per_class")  # a recipe says them of its own source's classes
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Loaded:
     def changed(self) -> Flat:
         """Return the settings given by ``--set``; a folder of images is a place, not a change."""
         values = flatten(self.recipe)
-        return {key: values[key] for key, origin in self.sources.items() if origin == SET and key != "data.path"}
+        return {key: values[key] for key, origin in self.sources.items() if origin == SET and key not in PLACES}
 
 
 def names() -> list[str]:
@@ -61,8 +63,10 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     written = _flatten(table)
     written.setdefault("name", label)
     comments = _comments(text)
-    given = dict(overrides) if isinstance(overrides, Mapping) else dict(map(_parse_override, overrides))
+    given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
     given = {key: value.item() if hasattr(value, "item") else value for key, value in given.items()}  # NumPy's numbers
+    if given.get("data.source", written.get("data.source")) != written.get("data.source"):
+        written = {key: value for key, value in written.items() if key not in OF_THE_SOURCE}
     own = "" if "preset" in given else written.get("preset", "")  # a preset given by --set replaces it
     layers: list[tuple[Flat, str]] = [
         (_preset(own), f"preset {own}"),
@@ -188,6 +192,11 @@ def _preset(name: Any) -> Flat:
     if name and (not isinstance(name, str) or name not in PRESETS):
         raise UsageError(f"no preset {name!r}; presets: {', '.join(PRESETS)}.")
     return PRESETS[name] if name else {}
+
+
+def parse_overrides(texts: Iterable[str]) -> Flat:
+    """Return the values of ``section.key=value`` strings by key; later ones win."""
+    return dict(map(_parse_override, texts))
 
 
 def _parse_override(text: str) -> tuple[str, Any]:

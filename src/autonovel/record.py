@@ -16,7 +16,7 @@ from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, check_format, write_json
-from autonovel.settings import Recipe
+from autonovel.settings import PLACES, Recipe
 
 PIXELS = "kmeans-pixels"
 
@@ -27,13 +27,14 @@ def begin(
     seed: int,
     device: torch.device,
     images: ImageSet,
-    n_new: int,
+    n_new: int | None,
     command: list[str],
     changed: Mapping[str, Any],
 ) -> None:
     """Write ``run.json`` of a new run, or check that a resumed one is the same run.
 
-    ``changed`` names the settings that the caller gave other values than the recipe has.
+    ``n_new`` is None while it is still to be counted; ``changed`` names the settings that the caller gave other
+    values than the recipe has.
     """
     now = _now()
     path = folder / "run.json"
@@ -66,12 +67,13 @@ def begin(
     write_json(path, facts)
 
 
-def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: ImageSet, n_new: int) -> None:
+def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: ImageSet, n_new: int | None) -> None:
     """Refuse to go on with a run of other settings or other images; where the images lie may have changed."""
-    now = recipe.flatten(settings) | {"seed": seed, "n_new": n_new}
-    then = before.get("recipe", {}) | {"seed": before.get("seed"), "n_new": before.get("n_new")}
-    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k != "data.path"]
-    if before.get("digest") != _digest(images):
+    now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
+    there = recipe.flatten(Recipe()) | before.get("recipe", {})  # a setting younger than the run had its default
+    then = there | {"seed": before.get("seed"), "n_new": before.get("n_new")}
+    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k not in PLACES]
+    if not same_images(before, images):
         changed.append("other images or labels")
     if changed:
         raise UsageError(
@@ -80,11 +82,25 @@ def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: Ima
         )
 
 
+def same_images(facts: Mapping[str, Any], images: ImageSet) -> bool:
+    """Tell whether ``images`` are those of the run whose ``run.json`` is ``facts``."""
+    return bool(facts.get("digest") == _digest(images))
+
+
+def counted(folder: Path, n_new: int) -> None:
+    """Add the number of new classes to ``run.json`` of a run that did not know it."""
+    write_json(folder / "run.json", check_format(folder) | {"n_new": n_new})
+
+
 def _digest(images: ImageSet) -> str:
-    """Return a checksum of images, labels and class names."""
+    """Return a checksum of images, labels and class names; the same however the images are held."""
     sums = hashlib.blake2b(digest_size=16)
-    for part in (images.images, images.y):
-        sums.update(part.contiguous().numpy().tobytes())
+    if images.fingerprint:
+        sums.update(images.fingerprint.encode())
+    else:
+        for chunk in images.images.split(4096):
+            sums.update(chunk.contiguous().numpy().tobytes())
+    sums.update(images.y.contiguous().numpy().tobytes())
     sums.update(json.dumps(images.class_names).encode())
     return sums.hexdigest()
 
@@ -161,6 +177,7 @@ def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str,
         "epoch": "last",
         "systems": {name: content["scores"] for name, content in records.items()},
         "incremental": joint[0] if joint else None,
+        "n_new": facts["n_new"],
         "joint_classifiers": {name: content["incremental"] for name, content in records.items()},
         "seconds": seconds,
         "parts": len(facts["parts"]),

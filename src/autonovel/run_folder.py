@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +20,7 @@ from autonovel.errors import RunFolderError, UsageError
 FORMAT = 1
 LOCK = ".lock"
 PARTIAL = ".partial"
+CACHE = "cache"  # a folder of what can be made again
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -132,7 +134,7 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         folder = cls(path, _lock(path))
         try:
-            _empty(path)
+            _empty(path, keep_cache=not begun)
         except BaseException:
             folder.close()
             raise
@@ -162,7 +164,7 @@ class RunFolder:
 
 def _barely_begun(path: Path) -> bool:
     """Tell whether the folder holds nothing, or only what a run killed in its first moments leaves."""
-    return all(entry.name in (LOCK, "run.json" + PARTIAL) for entry in path.iterdir())
+    return all(entry.name in (LOCK, CACHE, "run.json" + PARTIAL) for entry in path.iterdir())
 
 
 def _is_run(path: Path) -> bool:
@@ -175,11 +177,13 @@ def _is_run(path: Path) -> bool:
         return False
 
 
-def _empty(path: Path) -> None:
+def _empty(path: Path, keep_cache: bool = False) -> None:
     """Delete a run; ``run.json`` goes last, so that a kill half-way leaves what --overwrite still accepts."""
     entries = sorted(path.iterdir(), key=lambda entry: entry.name == "run.json")
     with _explained(path):
         for entry in entries:
+            if keep_cache and entry.name == CACHE:
+                continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
             elif entry.name != LOCK:
@@ -207,10 +211,25 @@ def subfolder_lock(path: Path, patience: float = 5.0) -> RunFolder:
     return RunFolder(path, _lock(path, patience))
 
 
+_LOCKS: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
+
+
+def _leave_locks_to_the_parent() -> None:
+    """Close the locks a forked worker has inherited, or it would hold them for a moment after its parent was killed."""
+    for file in _LOCKS:
+        if not file.closed:
+            os.close(file.fileno())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
+
+
 def _lock(path: Path, patience: float = 0.0) -> IO[bytes]:
     """Return the open lock file of ``path``; the system frees it when the process ends, killed or not."""
     with _explained(path):
         file = (path / LOCK).open("ab")
+    _LOCKS.add(file)
     deadline = time.monotonic() + patience
     while not _try_lock(file):
         if time.monotonic() >= deadline:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from autonovel.run_folder import check_format, replace_file
+from autonovel.settings import PLACES
 
 FULL = "full"
 SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
-UNIMPORTANT = ("data.path",)
 # settings of what is run, shown and kept beside; results are the same under any of them
 WITHOUT_EFFECT = (
     "run.", "joint.watch", "joint.keep_embeddings_at", "incremental.watch", "incremental.keep_embeddings_at",
@@ -68,17 +68,18 @@ def folder_name(recipe: str, variant: Variant, seed: int) -> str:
 def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Tell whether two runs (their ``run.json``) have stages 1 and 2 in common."""
     keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(SHARED_SECTIONS)}
-    same = all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in UNIMPORTANT)
+    same = all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in PLACES)
     return same and all(one[key] == other[key] for key in ("seed", "digest", "device"))
 
 
 def adopt_stages(folder: Path, base: Path) -> list[str]:
     """Copy the finished stages 1 and 2 of the run at ``base`` into the one at ``folder``, if they may share them.
 
-    Returns the names of the stages taken over.
+    So is the count of the new classes, which rests on these stages.  Returns the names of the stages taken over.
     """
     if folder == base or not (base / "run.json").exists() or not may_share(check_format(folder), check_format(base)):
         return []
+    _adopt_count(folder, base)
     taken = []
     for stage in sorted((base / "stages").glob("[12]-*")):
         target = folder / "stages" / stage.name
@@ -87,3 +88,14 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
                 replace_file(target / name, (stage / name).read_bytes())
             taken.append(stage.name)
     return taken
+
+
+def _adopt_count(folder: Path, base: Path) -> None:
+    one, other = (
+        {key: value for key, value in check_format(path)["recipe"].items() if key.startswith("count.")}
+        for path in (folder, base)
+    )
+    if one == other and (base / "count.json").exists() and not (folder / "count.json").exists():
+        for name in ("count.png", "count.json"):
+            if (base / name).exists():
+                replace_file(folder / name, (base / name).read_bytes())

@@ -2,7 +2,7 @@
 
 from autonovel.data.arrays import image_set, image_tensor
 from autonovel.data.imageset import ImageSet, channel_statistics, resize
-from autonovel.data.loaders import Batch, Resident
+from autonovel.data.loaders import Batch, Loader, Resident, Streaming, loader
 from autonovel.data.samplers import ByClass, Fixed, Merged, Sampler
 from autonovel.data.splits import LabelledImages, hold_out, known_and_new
 
@@ -12,13 +12,16 @@ __all__ = [
     "Fixed",
     "ImageSet",
     "LabelledImages",
+    "Loader",
     "Merged",
     "Resident",
     "Sampler",
+    "Streaming",
     "channel_statistics",
     "hold_out",
     "image_set",
     "image_tensor",
     "known_and_new",
+    "loader",
     "resize",
 ]

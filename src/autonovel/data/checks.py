@@ -6,22 +6,51 @@ import torch
 
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
-from autonovel.networks import NETWORKS, Trunk
+from autonovel.networks import PRETRAINED, Trunk, make_trunk
 from autonovel.settings import Joint, Recipe, Stage
 
 
-def check_problem(images: ImageSet, n_new: int, recipe: Recipe) -> None:
-    """Raise an error if ``recipe`` cannot discover ``n_new`` classes in ``images``."""
+def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe) -> None:
+    """Raise an error if ``recipe`` cannot discover ``n_new`` classes (None: still to be counted) in ``images``."""
     weights = Path(recipe.pretrain.weights)
     if recipe.pretrain.kind == "weights" and not (recipe.pretrain.weights and weights.is_file()):
         raise UsageError(
             f"pretrain.weights is {recipe.pretrain.weights!r}, which is not a file. Give a safetensors file "
             "of a trunk, such as model.safetensors of a finished run."
         )
-    _check_classes(images, n_new)
+    _check_network(recipe)
+    at_least = 2 if n_new is None else n_new
+    _check_classes(images, at_least)
     _check_batches(images, recipe)
-    _check_clusters(images, n_new, recipe)
+    _check_clusters(images, at_least, recipe)
     _check_shapes(images, recipe)
+
+
+def _check_network(recipe: Recipe) -> None:
+    network, kind = recipe.network, recipe.pretrain.kind
+    has_weights = network.name in PRETRAINED
+    if kind == "imagenet" and not has_weights:
+        raise UsageError(
+            f"pretrain.kind is imagenet, but network {network.name} comes without weights. Choose a network that has "
+            f"them ({', '.join(PRETRAINED)}), or another kind."
+        )
+    if (network.adapter or network.unit_length or network.cached_views) and not has_weights:
+        raise UsageError(
+            f"network.adapter, unit_length and cached_views are for a pretrained network ({', '.join(PRETRAINED)}), "
+            f"not for {network.name}. Leave them out."
+        )
+    stages: dict[str, Stage] = {"supervised": recipe.supervised, **_joint_sections(recipe)}
+    stages |= {name: stage for name, stage in clustering_sections(recipe).items() if name != "linear"}
+    odd = [name for name, stage in stages.items() if stage.augment.cached != bool(network.cached_views)]
+    if odd:
+        raise UsageError(
+            f"network.cached_views is {network.cached_views}, but {odd[0]}.augment.cached is "
+            f"{str(not network.cached_views).lower()}: views are picked where they were computed. Set both, or neither."
+        )
+    if network.cached_views and (kind != "imagenet" or not network.adapter):
+        raise UsageError(
+            "network.cached_views needs pretrain.kind imagenet and a network.adapter that is trained on them."
+        )
 
 
 def _check_classes(images: ImageSet, n_new: int) -> None:
@@ -40,7 +69,11 @@ def _check_classes(images: ImageSet, n_new: int) -> None:
             "no image is unlabelled, so there is nothing to discover. Mark unlabelled images with the label -1."
         )
     if n_new < 2:
-        raise InputError(f"the number of new classes is {n_new}; it must be at least 2.")
+        problem = f"is {n_new}; it must be at least 2" if n_new else "is not known"
+        raise InputError(
+            f"the number of new classes {problem}. Give it with --new-classes N (n_new in Python), or let it be "
+            "estimated: --new-classes auto."
+        )
     if n_new > unlabelled:
         raise InputError(
             f"{n_new} new classes are asked for, but there are only {unlabelled} unlabelled images. Ask for fewer."
@@ -145,7 +178,7 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
             f"Resize them to a square: --set data.size={min(height, width)}."
         )
     with torch.device("meta"):
-        trunk = NETWORKS[recipe.network.name](channels)
+        trunk = make_trunk(recipe.network, channels)
     joints = _joint_sections(recipe)
     for section, joint in joints.items():
         if joint.bce and joint.k > trunk.n_features:

@@ -1,10 +1,13 @@
 """ImageSet: the one form in which images reach the method, wherever they came from."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from autonovel.data.streamed import FilePixels, Streamed
 
 
 @dataclass(frozen=True)
@@ -12,21 +15,27 @@ class ImageSet:
     """Images with what is known of them, in input order.
 
     Attributes:
-        images: n×c×h×w uint8.
+        images: n×c×h×w uint8: a tensor (resident), or what stands for one and decodes images when asked (streamed).
         y: known class of each image (0 … C^l − 1, in the order of ``class_names``), −1 if unlabelled.
         ids: one stable name per image.
         class_names: names of the known classes.
         truth: true class of every image, known ones numbered as in ``y`` and new ones after them; only
             for scoring, None where nobody knows.
         new_names: true names of the new classes, where known.
+        unreadable: input files that are not among the images: why, by id.
+        fingerprint: checksum of the pixels where they come from files, however they are held; else "".
+        ids_are_paths: whether each id is the path of a file, relative to the input folder.
     """
 
-    images: Tensor
+    images: Tensor | Streamed
     y: Tensor
     ids: tuple[str, ...]
     class_names: tuple[str, ...]
     truth: Tensor | None = None
     new_names: tuple[str, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+    ids_are_paths: bool = False
 
     def __len__(self) -> int:
         return len(self.images)
@@ -43,7 +52,8 @@ class ImageSet:
 
     def resized(self, side: int) -> "ImageSet":
         """Return the set with images of side×side pixels (0: as they are)."""
-        return replace(self, images=resize(self.images, side))
+        images = self.images
+        return replace(self, images=resize(images, side) if isinstance(images, Tensor) else images.resized(side))
 
 
 def resize(images: Tensor, side: int) -> Tensor:
@@ -60,9 +70,21 @@ def resize(images: Tensor, side: int) -> Tensor:
     return torch.cat(chunks) if chunks else images.new_zeros(0, images.shape[1], side, side)
 
 
-def channel_statistics(images: Tensor) -> tuple[Tensor, Tensor]:
+def value_counts(images: Tensor) -> Tensor:
+    """Return c×256: how often each value occurs in each channel of uint8 images."""
+    return torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in images.transpose(0, 1)])
+
+
+def channel_statistics(images: Tensor | Streamed) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation of each channel of uint8 images, on the scale [0, 1]."""
-    counts = torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in images.transpose(0, 1)])
+    if isinstance(images, Tensor):
+        counts = value_counts(images)
+    elif isinstance(images, FilePixels) and images.counts is not None:
+        counts = images.counts
+    else:
+        counts = torch.zeros(images.shape[1], 256, dtype=torch.int64)
+        for chunk in images.split(1024):
+            counts += value_counts(chunk)
     levels = torch.arange(256, dtype=torch.float64) / 255
     share = counts.double() / counts.sum(dim=1, keepdim=True)
     mean = share @ levels

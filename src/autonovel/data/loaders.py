@@ -1,11 +1,19 @@
-"""Batches of images on the device that trains on them."""
+"""Batches of images on the device that trains on them.
 
+Two loaders give the same batches: ``Resident`` holds all images on the device, ``Streaming`` brings each
+batch there when its turn comes.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from autonovel.data.imageset import ImageSet
+from autonovel.data.samplers import Sampler
+from autonovel.data.streamed import Streamed
 
 
 @dataclass(frozen=True)
@@ -29,16 +37,90 @@ class Batch:
     index: Tensor
 
 
+class Loader(Protocol):
+    """What the training loop asks of a loader."""
+
+    def start(self, sampler: Sampler, epochs: range) -> None:
+        """Be told the order of all batches to come, before the first."""
+
+    def advance(self) -> None:
+        """Bring the next batch of that order to where ``batch`` finds it."""
+
+    def batch(self, index: Tensor, u: Tensor) -> Batch:
+        """Return the batch of the images ``index`` (on the device) with their random numbers ``u``."""
+
+    def close(self) -> None:
+        """Let go of workers and memory."""
+
+
+def loader(images: ImageSet, device: torch.device) -> Loader:
+    """Return the loader for ``images`` as they are held."""
+    if isinstance(images.images, Tensor):
+        return Resident(images, device)
+    return Streaming(images, images.images, device)
+
+
 class Resident:
     """All images as uint8 on the device: nothing is decoded, moved or waited for during training."""
 
     def __init__(self, images: ImageSet, device: torch.device) -> None:
+        assert isinstance(images.images, Tensor)
         self.images = images.images.to(device)
         self.y = images.y.to(device)
         self.truth = None if images.truth is None else images.truth.to(device)
+
+    def start(self, sampler: Sampler, epochs: range) -> None:
+        """Nothing is to be done ahead."""
+
+    def advance(self) -> None:
+        """Every image is there already."""
 
     def batch(self, index: Tensor, u: Tensor) -> Batch:
         """Return the batch of the images ``index`` (on the device) with their random numbers ``u``."""
         y = self.y[index]
         truth = None if self.truth is None else self.truth[index]
         return Batch(self.images[index], y, (y >= 0).float(), truth, u, index)
+
+    def close(self) -> None:
+        """Nothing is to be let go of."""
+
+
+class Streaming:
+    """One batch at a time as uint8 on the device, decoded ahead in the order that the sampler will ask for.
+
+    The batch lies in one buffer for the whole stage, so that a recorded step finds every batch at the same place.
+    """
+
+    def __init__(self, images: ImageSet, pixels: Streamed, device: torch.device) -> None:
+        self.pixels, self.device = pixels, device
+        self.y = images.y.to(device)
+        self.truth = None if images.truth is None else images.truth.to(device)
+        self.coming: Iterator[Tensor] = iter(())
+        self.buffer = torch.empty(0, dtype=torch.uint8)
+
+    def start(self, sampler: Sampler, epochs: range) -> None:
+        """Begin to decode the batches of ``epochs``."""
+        order = (index for epoch in epochs for index in sampler.epoch(epoch))
+        self.coming = self.pixels.in_order(order)
+
+    def advance(self) -> None:
+        """Put the next batch into the buffer."""
+        images = next(self.coming)
+        if self.device.type == "cpu":
+            self.buffer = images
+        elif self.buffer.shape != images.shape:
+            self.buffer = images.to(self.device)
+        elif self.device.type == "cuda":
+            self.buffer.copy_(images if images.is_pinned() else images.pin_memory(), non_blocking=True)
+        else:
+            self.buffer.copy_(images)
+
+    def batch(self, index: Tensor, u: Tensor) -> Batch:
+        """Return the batch in the buffer, which ``index`` must name, with the random numbers ``u``."""
+        y = self.y[index]
+        truth = None if self.truth is None else self.truth[index]
+        return Batch(self.buffer, y, (y >= 0).float(), truth, u, index)
+
+    def close(self) -> None:
+        """Give up what was decoded ahead."""
+        self.coming = iter(())

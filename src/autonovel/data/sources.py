@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from autonovel.data import cifar, sample, svhn
+from autonovel.data import cifar, folder, sample, shards, svhn
 from autonovel.data.imageset import ImageSet
+from autonovel.data.listing import Listing, problem
 from autonovel.data.splits import LabelledImages, choose_classes, first_of_each_class, hold_out, known_and_new
 from autonovel.errors import UsageError
 from autonovel.settings import Data, Recipe
@@ -31,20 +32,30 @@ SOURCES: dict[str, Callable[[Data], Splits]] = {
     "svhn": _svhn,
 }
 
+# sources of image files, which are decoded later, at their final size
+LISTINGS: dict[str, Callable[[Data], tuple[Listing, Listing | None]]] = {
+    "folder": lambda data: folder.load(Path(data.path)),
+    "shards": lambda data: shards.load(data.path, data.cache),
+}
+
 
 def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
-    """Return the training set, the test set (or None) and the number of new classes.
+    """Return the training set, the test set (or None) and the number of new classes (0: nobody knows).
 
     The test set is the benchmark's own, or images held out by ``data.test_fraction``.
     """
     data = settings.data
-    if data.source not in SOURCES:
+    if data.source not in SOURCES and data.source not in LISTINGS:
         raise UsageError(
             f"recipe {settings.name} has no source of images of its own (data.source = {data.source}). "
             "Use it from Python with Discoverer(...).fit(images, y), or choose a recipe with a source, such as demo."
         )
     if data.source != "sample" and not data.path:
         raise UsageError(f"recipe {settings.name} needs the folder of {data.source}: give it with --data DIR.")
+    if data.source in LISTINGS:
+        return problem(*LISTINGS[data.source](data), data, seed)
+    if data.truth:
+        raise UsageError(f"data.truth is for image files; {data.source} has labels of its own. Leave it empty.")
     train, test = SOURCES[data.source](data)
     train = first_of_each_class(train, data.per_class)
     if test is None:
@@ -52,4 +63,5 @@ def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
     elif data.test_fraction:
         raise UsageError(f"{data.source} has test images of its own; leave data.test_fraction at 0.")
     known, new = choose_classes(train.names, data)
-    return known_and_new(train, known, new), known_and_new(test, known, new) if test is not None else None, len(new)
+    held = known_and_new(test, known, new) if test is not None else None
+    return known_and_new(train, known, new), held, len(new)

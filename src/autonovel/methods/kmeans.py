@@ -1,16 +1,20 @@
 """The baseline: k-means on the features of stage 2, or on raw pixels."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from autonovel import draws
 from autonovel.data import ImageSet
-from autonovel.embedding import features
+from autonovel.embedding import CHUNK, features
 from autonovel.methods.method import Problem
 from autonovel.networks import Model, heads
 from autonovel.settings import Recipe
 from autonovel.training.stage import Stage
+
+MOST_VALUES = 1 << 28  # pixels clustered side by side: 1 GB of floats
 
 
 def centres(x: Tensor, n_clusters: int, seed: int, restarts: int = 10) -> Tensor:
@@ -25,6 +29,38 @@ def centres(x: Tensor, n_clusters: int, seed: int, restarts: int = 10) -> Tensor
 def nearest(x: Tensor, points: Tensor) -> Tensor:
     """Return the number of the nearest of ``points`` for every row of ``x``."""
     return torch.cdist(x.flatten(1).float(), points).argmin(dim=1)
+
+
+def pixel_clusters(images: ImageSet, n_clusters: int, seed: int) -> Tensor:
+    """Return the cluster of every unlabelled image by k-means on raw pixels.
+
+    Where these are too many to lie side by side as floats, the centres come from a random sample of the images.
+    """
+    rows = images.unlabelled.nonzero()[:, 0]
+    room = max(MOST_VALUES // max(images.images.shape[1:].numel(), 1), n_clusters)
+    if len(rows) <= room:
+        pixels = _gather(images, rows)
+        return nearest(pixels, centres(pixels, n_clusters, seed))
+    sample = rows[torch.randperm(len(rows), generator=draws.generator(seed, 40))[:room].sort().values]
+    found = centres(_gather(images, sample), n_clusters, seed)
+    return torch.cat([nearest(chunk.float() / 255, found) for chunk in _in_chunks(images, rows)])
+
+
+def _gather(images: ImageSet, rows: Tensor) -> Tensor:
+    if isinstance(images.images, Tensor):
+        return images.images[rows].float() / 255
+    pixels = torch.empty(len(rows), *images.images.shape[1:])
+    done = 0
+    for chunk in _in_chunks(images, rows):
+        pixels[done : done + len(chunk)] = chunk.float() / 255
+        done += len(chunk)
+    return pixels
+
+
+def _in_chunks(images: ImageSet, rows: Tensor) -> Iterator[Tensor]:
+    if isinstance(images.images, Tensor):
+        return (images.images[chunk] for chunk in rows.split(CHUNK))
+    return images.images.in_order(iter(rows.split(CHUNK)))
 
 
 @dataclass(frozen=True)

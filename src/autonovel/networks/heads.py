@@ -75,9 +75,9 @@ def empty_head(tensors: Mapping[str, Tensor], prefix: str) -> nn.Module:
 
 
 def initialise(module: nn.Module, rng: torch.Generator) -> None:
-    """Draw the convolutions of ``module`` anew from ``rng``, from PyTorch's default distribution."""
+    """Draw convolutions and linear layers of ``module`` anew from ``rng``, from PyTorch's default distribution."""
     for layer in module.modules():
-        if isinstance(layer, nn.Conv2d):
+        if isinstance(layer, nn.Conv2d | nn.Linear):
             fan_in = layer.weight[0].numel()
             with torch.no_grad():
                 layer.weight.uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=rng)

@@ -26,11 +26,24 @@ class Model(nn.Module):
 
     def features(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
         """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]; Φ may be another ``trunk``."""
-        # channels_last is the faster layout of convolutions on GPUs and (by a third here) on CPUs
-        x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+        used = trunk or self.trunk
+        if images.ndim == 2:  # pooled features of a pretrained network, computed beforehand
+            pooled: Tensor = used(images)
+            return pooled.float()
+        x = self.normalised(images)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            z: Tensor = (trunk or self.trunk)(x)
+            z: Tensor = used(x)
         return z.float()
+
+    def normalised(self, images: Tensor) -> Tensor:
+        """Return images in [0, 1] as the trunk takes them."""
+        # channels_last is the faster layout of convolutions on GPUs and (by a third here) on CPUs
+        return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+
+    def clean_features(self, images: Tensor) -> Tensor:
+        """Return Φ of images as a set holds them: uint8 pixels, or cached views, of which the first is the image."""
+        x = images.to(self.mean.device)
+        return self.features(x[:, 0].float() if x.ndim == 3 else x.float() / 255)
 
     def logits(self, z: Tensor, head: str) -> Tensor:
         """Return the logits of one head for features ``z``."""

@@ -49,11 +49,18 @@ class Trunk(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the n×d features; no autograd graph is built through the leading frozen blocks."""
+        """Return the n×d features of images."""
+        return self.average(x, list(self.blocks))
+
+    def average(self, x: Tensor, names: list[str]) -> Tensor:
+        """Return what the blocks ``names`` make of images, averaged over the image.
+
+        No autograd graph is built through the leading frozen blocks.
+        """
         grad = torch.is_grad_enabled()
         leading = True
-        for name, block in self.blocks.items():
+        for name in names:
             leading = leading and name in self.frozen
             with torch.set_grad_enabled(grad and not leading):
-                x = block(x)
+                x = self.blocks[name](x)
         return x.float().mean(dim=(2, 3))  # float32: bf16 averages would tie in the ranking

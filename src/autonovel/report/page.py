@@ -14,6 +14,7 @@ from autonovel.discovery import Discovery
 from autonovel.embedding import Embedding
 from autonovel.labels import LABELS
 from autonovel.report import curves, gather, pictures, words
+from autonovel.report.count_picture import count_of, count_svg
 from autonovel.report.facts import Facts, facts
 from autonovel.report.tsne import Map, Points, tsne_map
 from autonovel.run_folder import replace_file
@@ -31,6 +32,7 @@ class Report:
     map: Map
     training: tuple[curves.Training, ...]
     facts: Facts
+    count: dict[str, Any] | None = None
 
 
 def write_report(
@@ -68,6 +70,7 @@ def collect(
         map=tsne_map(images, embedding, found, max_points),
         training=curves.training(folder, results["primary"]),
         facts=facts(folder, images, results),
+        count=count_of(folder),
     )
 
 
@@ -83,6 +86,7 @@ def render(report: Report, images: ImageSet, n_known: int) -> str:
         bars=_bars(report.systems),
         sheets=[_sheet(card, images) for card in report.cards],
         training=[(one.system, _drawn(one)) for one in report.training],
+        count_svg=count_svg(report.count) if report.count else None,
         map_data=_map_data(points, colours, n_known) if points else None,
     )  # fmt: skip
 

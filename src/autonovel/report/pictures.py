@@ -101,7 +101,7 @@ def chart_svg(chart: Chart, salt: str) -> str:
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    return _inline(buffer.getvalue())
+    return inline(buffer.getvalue())
 
 
 def bars_svg(labels: Sequence[str], shares: Sequence[float], marked: int) -> str:
@@ -125,10 +125,10 @@ def bars_svg(labels: Sequence[str], shares: Sequence[float], marked: int) -> str
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    return _inline(buffer.getvalue())
+    return inline(buffer.getvalue())
 
 
-def _inline(document: str) -> str:
+def inline(document: str) -> str:
     """Return a standalone SVG document as an element of an HTML page, which needs neither prologue nor addresses."""
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from autonovel.data import Resident
+from autonovel.data import Loader
 from autonovel.networks import Model
 from autonovel.training.stage import Stage
 from autonovel.training.steps import Step
@@ -36,9 +36,7 @@ def _compiled(trunk: nn.Module, wanted: bool) -> Iterator[None]:
 class GraphStep(Step):
     """A ``Step`` that records itself on its first call.  Every shape must be the same in every step."""
 
-    def __init__(
-        self, model: Model, stage: Stage, loader: Resident, optimiser: Optimizer, steps_per_epoch: int
-    ) -> None:
+    def __init__(self, model: Model, stage: Stage, loader: Loader, optimiser: Optimizer, steps_per_epoch: int) -> None:
         super().__init__(model, stage, loader, optimiser, steps_per_epoch)
         self.graph: torch.cuda.CUDAGraph | None = None
         device = model.mean.device

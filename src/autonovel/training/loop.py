@@ -3,7 +3,9 @@
 It knows nothing of the method; a stage brings its batches and its step.
 """
 
+import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import torch
 from torch import Tensor
 
 from autonovel import draws, settings
-from autonovel.data import ImageSet, Resident
+from autonovel.data import ImageSet, loader
 from autonovel.errors import GuardError
 from autonovel.networks import Model
 from autonovel.run_folder import Journal, read_json, write_json
@@ -23,6 +25,7 @@ from autonovel.training.stage import OnMaterial, Remembers, Stage
 from autonovel.training.steps import Step
 
 SECONDS_BETWEEN_UPDATES = 0.25
+NUMBERS_AT_ONCE = 1 << 22  # random numbers drawn ahead; an epoch of CIFAR takes a tenth of them
 DEFAULT_THREADS = torch.get_num_threads()
 
 
@@ -88,33 +91,44 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
-    take_step = _step_kind(context)(model, stage, Resident(images, context.device), optimiser, steps)
-    watch = _Stopwatch(context.display, context.title(stage), before)
-    context.display.begin(context.title(stage), epochs * steps, first * steps)
-    observers = observe.observers(stage.settings, images, context.seed, saved.parent)
-    for observer in observers:
-        observer.look(model, first)
     last_save = time.monotonic()
-    for epoch in range(first, epochs):
-        stage.before_epoch(model, images, epoch)
-        model.train()
-        numbers = torch.arange(epoch * steps, (epoch + 1) * steps, device=context.device)
-        rows = sampler.epoch(epoch).to(context.device)
-        u = draws.uniform(key, numbers, rows, stage.n_draws)
-        for row, index in enumerate(rows):
-            step = epoch * steps + row
-            take_step(index, u[row], step, learning_rate(stage.settings, step, steps))
-            watch.tick(step + 1, len(index), take_step.terms)
-        means = take_step.end_of_epoch()
+    with contextlib.closing(loader(images, context.device)) as source:
+        source.start(sampler, range(first, epochs))
+        take_step = _step_kind(context)(model, stage, source, optimiser, steps)
+        watch = _Stopwatch(context.display, context.title(stage), before)
+        context.display.begin(context.title(stage), epochs * steps, first * steps)
+        observers = observe.observers(stage.settings, images, context.seed, saved.parent)
         for observer in observers:
-            means |= observer.look(model, epoch + 1)
-        _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
-        _check(context, means, stage, epoch)
-        if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
-            checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory)
-            last_save = time.monotonic()
+            observer.look(model, first)
+        for epoch in range(first, epochs):
+            stage.before_epoch(model, images, epoch)
+            model.train()
+            rows = sampler.epoch(epoch).to(context.device)
+            for step, index, u in _with_draws(key, epoch * steps, rows, stage.n_draws):
+                source.advance()
+                take_step(index, u, step, learning_rate(stage.settings, step, steps))
+                watch.tick(step + 1, len(index), take_step.terms)
+            means = take_step.end_of_epoch()
+            for observer in observers:
+                means |= observer.look(model, epoch + 1)
+            _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
+            _check(context, means, stage, epoch)
+            if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
+                checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory)
+                last_save = time.monotonic()
     context.display.end(context.title(stage))
     return watch.seconds()
+
+
+def _with_draws(key: int, first: int, rows: Tensor, count: int) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Return number, images and random numbers of every step, drawn for many steps at once but not for millions."""
+    many = max(NUMBERS_AT_ONCE // max(rows.shape[1] * count, 1), 1)
+    for start in range(0, len(rows), many):
+        block = rows[start : start + many]
+        numbers = torch.arange(first + start, first + start + len(block), device=rows.device)
+        u = draws.uniform(key, numbers, block, count)
+        for place, index in enumerate(block):
+            yield first + start + place, index, u[place]
 
 
 def _step_kind(context: Context) -> type[Step]:

@@ -97,7 +97,7 @@ def flips(before: Tensor, now: Tensor) -> dict[str, Tensor]:
 def clean_features(model: Model, images: Tensor) -> Tensor:
     """Return Φ of uint8 ``images`` without augmentation, on the model's device; the model is left as it was."""
     with _eval_mode(model):
-        return model.features(images.to(model.mean.device).float() / 255)
+        return model.clean_features(images)
 
 
 @contextlib.contextmanager

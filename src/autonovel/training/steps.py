@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from autonovel.data import Resident
+from autonovel.data import Loader
 from autonovel.networks import Model
 from autonovel.training import optimisers
 from autonovel.training.stage import Progress, Stage
@@ -15,9 +15,7 @@ Sums = dict[str, tuple[Tensor, Tensor]]
 class Step:
     """Trains ``model`` on one batch at a time and sums up what the stage reports over an epoch."""
 
-    def __init__(
-        self, model: Model, stage: Stage, loader: Resident, optimiser: Optimizer, steps_per_epoch: int
-    ) -> None:
+    def __init__(self, model: Model, stage: Stage, loader: Loader, optimiser: Optimizer, steps_per_epoch: int) -> None:
         self.model, self.stage, self.loader, self.optimiser = model, stage, loader, optimiser
         self.steps_per_epoch = steps_per_epoch
         self.terms: dict[str, Tensor] = {}

@@ -1,0 +1,82 @@
+"""Features of a pretrained network, computed once: of every image, and of a few random views of it.
+
+Where the network is held fixed, training needs nothing else, and a step on its features takes no time.
+"""
+
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from autonovel import draws
+from autonovel.augment import Augmentation
+from autonovel.data import ImageSet
+from autonovel.errors import RunFolderError
+from autonovel.networks import Adapted, Model
+from autonovel.run_folder import replace_file
+from autonovel.settings import Recipe
+from autonovel.training.display import Display
+
+CHUNK = 256  # images to a file: what a killed run has to do again
+AT_ONCE = 64  # images through the network at a time
+PURPOSE = 50  # keeps these draws apart from those of other stages
+
+
+def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int, folder: Path, display: Display,
+                      views: int, what: str) -> ImageSet:  # fmt: skip
+    """Return the set with n×views×d features in place of its pixels; the first view is the image itself.
+
+    Chunks of them are kept in ``folder``, so that a killed run goes on where it was.
+    """
+    augment = Augmentation(**asdict(recipe.pretrain.augment))
+    title = f"features of {what}"
+    chunks, done, total = [], 0, len(images) * views
+    display.begin(title, total, 0)
+    start = time.monotonic()
+    for number, pixels in enumerate(images.images.split(CHUNK)):
+        path = folder / f"{what.replace(' ', '-')}-{number:05d}.safetensors"
+        found = _load(path) if path.exists() else None
+        if found is None:
+            first = number * CHUNK
+            found = _views(model, pixels, torch.arange(first, first + len(pixels)), augment, views, seed)
+            replace_file(path, save_tensors({"views": found}))
+        chunks.append(found)
+        done += len(pixels) * views
+        display.update(title, done, {}, done / max(time.monotonic() - start, 1e-9))
+    display.end(title)
+    return replace(images, images=torch.cat(chunks))
+
+
+@torch.no_grad()
+def _views(model: Model, pixels: Tensor, rows: Tensor, augment: Augmentation, views: int, seed: int) -> Tensor:
+    """Return the features of the plain images and of random views of them, in half precision."""
+    trunk = model.trunk
+    assert isinstance(trunk, Adapted)
+    model.eval()
+    device = model.mean.device
+    key = draws.stream(seed, PURPOSE)
+    out = []
+    for view in range(views):
+        parts = []
+        for part, index in zip(pixels.split(AT_ONCE), rows.split(AT_ONCE), strict=True):
+            x = part.to(device)
+            if view:
+                u = draws.uniform(key, torch.tensor([view], device=device), index.to(device)[None], augment.n_draws)[0]
+                x = augment.view(x, u)
+            else:
+                x = x.float() / 255
+            parts.append(trunk.pooled(model.normalised(x)).half().cpu())
+        out.append(torch.cat(parts))
+    return torch.stack(out, dim=1)
+
+
+def _load(path: Path) -> Tensor:
+    try:
+        return load_tensors(path.read_bytes())["views"]
+    except (OSError, SafetensorError, KeyError) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}). Delete it, then go on with --resume.") from error

@@ -1,0 +1,136 @@
+"""The commands that look at, correct and export a finished run; as thin and as late to import as ``cli.py``."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PANEL = "Look, correct, export"
+Run = Annotated[Path, typer.Argument(help="Folder of a finished run.", show_default=False)]
+Class = Annotated[str, typer.Argument(metavar="CLASS", help="Name or number of a class.", show_default=False)]
+Images = Annotated[
+    list[str],
+    typer.Argument(metavar="IMAGE…", help="Ids of images, as in discovery.csv.", show_default=False),
+]
+Data = Annotated[Path | None, typer.Option("--data", help="Folder of the images, if they were moved.")]
+
+
+def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
+    """Add the commands to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+
+    @app.command(rich_help_panel=PANEL)
+    def review(
+        run: Run,
+        data: Data = None,
+        port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 0,
+        browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    ) -> None:
+        """Show RUN in a browser, where classes can be renamed, merged, split and corrected. Local to this machine."""
+        with plain_errors():
+            from autonovel.review import serve
+
+            serve(run, data, port, browser)
+
+    @app.command(rich_help_panel=PANEL)
+    def rename(run: Run, name: Class, to: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+        """Give a new class of RUN another name."""
+        with plain_errors():
+            from autonovel.corrections import Correction
+
+            with Correction(run) as edited:
+                edited.rename(name, to)
+
+    @app.command(rich_help_panel=PANEL)
+    def merge(
+        run: Run,
+        into: Annotated[str, typer.Argument(metavar="INTO", help="Class that stays.", show_default=False)],
+        others: Annotated[list[str], typer.Argument(metavar="CLASS…", help="Classes that go.", show_default=False)],
+    ) -> None:
+        """Put all images of one or more new classes of RUN into the class INTO."""
+        with plain_errors():
+            from autonovel.corrections import Correction
+
+            with Correction(run) as edited:
+                edited.merge(into, *others)
+
+    @app.command(rich_help_panel=PANEL)
+    def split(
+        run: Run,
+        name: Class,
+        images: Annotated[
+            list[str] | None,
+            typer.Option("--images", "--image", metavar="ID", help="Id to split off; repeatable. Default: by k-means."),
+        ] = None,
+        to: Annotated[str | None, typer.Option("--name", help="Name of the part split off. Default: new-N.")] = None,
+    ) -> None:
+        """Make a class of its own of some images of a class of RUN."""
+        with plain_errors():
+            from autonovel.corrections import Correction
+
+            with Correction(run) as edited:
+                edited.split(name, images, to)
+
+    @app.command(rich_help_panel=PANEL)
+    def move(
+        run: Run,
+        images: Images,
+        to: Annotated[str, typer.Option("--to", metavar="CLASS", help="Class that gets them.", show_default=False)],
+    ) -> None:
+        """Move images of RUN into another class."""
+        with plain_errors():
+            from autonovel.corrections import Correction
+
+            with Correction(run) as edited:
+                edited.move(images, to)
+
+    @app.command(rich_help_panel=PANEL)
+    def junk(
+        run: Run,
+        images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE…]", help="Ids of images.")] = None,
+        name: Annotated[str | None, typer.Option("--class", metavar="CLASS", help="A whole new class.")] = None,
+    ) -> None:
+        """Mark images of RUN, or a whole new class, as belonging nowhere."""
+        with plain_errors():
+            from autonovel.corrections import Correction, one_of
+
+            one_of(images, name)
+            with Correction(run) as edited:
+                edited.junk(images or []) if name is None else edited.junk_class(name)
+
+    @app.command(rich_help_panel=PANEL)
+    def undo(run: Run) -> None:
+        """Take back the last edit of RUN that is in force."""
+        with plain_errors():
+            from autonovel.corrections import Correction
+
+            with Correction(run) as edited:
+                edited.undo()
+
+    @app.command(rich_help_panel=PANEL)
+    def edits(run: Run, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+        """List the edits of RUN and the classes as they are now."""
+        with plain_errors():
+            from autonovel.corrections import list_edits
+
+            list_edits(run, as_json)
+
+    @app.command(rich_help_panel=PANEL)
+    def export(
+        run: Run,
+        dest: Annotated[Path, typer.Argument(metavar="DEST", help="File or folder to write.", show_default=False)],
+        to: Annotated[
+            str, typer.Option("--to", help="csv, folders, fiftyone, labelstudio or onnx.", show_default=False)
+        ],
+        files: Annotated[
+            str, typer.Option("--files", help="How image files get there: copy, hardlink or symlink.")
+        ] = "copy",
+        data: Data = None,
+        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the export at DEST.")] = False,
+    ) -> None:
+        """Write the classes of RUN, all edits made, in a form that other programs read."""
+        with plain_errors():
+            from autonovel.export import export_run
+
+            export_run(run, to, dest, files, data, overwrite)

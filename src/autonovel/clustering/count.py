@@ -1,0 +1,212 @@
+"""How many new classes there are: the estimate of Han, Vedaldi and Zisserman (DTC, ICCV 2019).
+
+Some known classes play new ones (probes): images of a few of them (anchors) are held in their clusters, the others
+(validation) are free like the unlabelled images.  For each candidate count c all are clustered into c + probes
+clusters.  Two curves over c, the silhouette and the accuracy on the validation classes, each have a top; the
+estimate starts from the mean of the two, and clusters that are too small on the unlabelled images do not count.
+Nor, unlike there, do clusters that hold more images of probe classes: stray images in them are no class.
+With too few known classes for probes, the silhouette alone decides.
+"""
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from autonovel import draws
+from autonovel.clustering import search
+from autonovel.clustering.kmeans import Clusters, class_means, kmeans
+from autonovel.clustering.seeding import spread_starts
+from autonovel.clustering.validity import Silhouette
+from autonovel.errors import InputError
+from autonovel.evaluation import accuracy
+from autonovel.settings import Count
+
+Told = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Points:
+    """What is clustered, in one metric.
+
+    Attributes:
+        x: n×d features.
+        probe: class of each image of a probe class, −1 for unlabelled images.
+        anchors: those probe classes whose images are held in their clusters.
+    """
+
+    x: Tensor
+    probe: Tensor
+    anchors: tuple[int, ...] = ()
+
+    @property
+    def n_probes(self) -> int:
+        """Return the number of probe classes."""
+        return len(self.probe[self.probe >= 0].unique())
+
+    @property
+    def pinned(self) -> Tensor | None:
+        """Return the cluster of the anchors' images, −1 for all others; None without anchors."""
+        if not self.anchors:
+            return None
+        out = torch.full_like(self.probe, -1)
+        for number, name in enumerate(self.anchors):
+            out[self.probe == name] = number
+        return out
+
+    def half(self, rows: Tensor) -> "Points":
+        """Return these points with only ``rows`` of the unlabelled ones."""
+        kept = self.probe >= 0
+        kept[(self.probe < 0).nonzero()[:, 0][rows.to(kept.device)]] = True
+        return Points(self.x[kept], self.probe[kept], self.anchors)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The values at the candidates that decided, and what they say.
+
+    Attributes:
+        silhouette: by candidate.
+        accuracy: on the validation classes, by candidate; empty without probes.
+        candidate: c*, the mean of the two tops rounded up.
+        number: clusters at c* that are new classes.
+        seen: silhouette, and with probes accuracy, of every candidate that was looked at, if only roughly.
+    """
+
+    silhouette: dict[int, float]
+    accuracy: dict[int, float]
+    candidate: int
+    number: int
+    seen: dict[int, tuple[float, ...]]
+
+    @property
+    def tops(self) -> tuple[int, ...]:
+        """Return where each curve is highest."""
+        return tuple(search.top(curve) for curve in (self.silhouette, self.accuracy) if curve)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How many new classes there are, and how sure that is.
+
+    Attributes:
+        number: the estimate.
+        low: smallest estimate on halves of the unlabelled images (or the estimate itself).
+        high: largest.
+        curve: of all unlabelled images.
+        halves: estimates on halves.
+    """
+
+    number: int
+    low: int
+    high: int
+    curve: Curve
+    halves: tuple[int, ...] = field(default=())
+
+
+def estimate(points: Points, settings: Count, seed: int, tell: Told = lambda _: None) -> Estimate:
+    """Return the number of new classes among the unlabelled ``points``.
+
+    Args:
+        points: features of probes and unlabelled images.
+        settings: of the count.
+        seed: of every random draw.
+        tell: is told how many clusterings have been made.
+    """
+    made = 0
+
+    def tick() -> None:
+        nonlocal made
+        made += 1
+        tell(made)
+
+    whole = sweep(points, settings, seed, tick)
+    halves: list[int] = []
+    n = int((points.probe < 0).sum())
+    for repeat in range(math.ceil(settings.halves / 2)):
+        order = torch.randperm(n, generator=draws.generator(seed, 42, repeat))
+        for rows in (order[: n // 2], order[n // 2 :])[: settings.halves - 2 * repeat]:
+            if len(rows) > 2:
+                halves.append(sweep(points.half(rows), settings, seed, tick).number)
+    found = [whole.number, *halves]
+    return Estimate(whole.number, min(found), max(found), whole, tuple(halves))
+
+
+def candidates(points: Points, settings: Count) -> range:
+    """Return the counts in question: at least 2 without probes, and never more than half the unlabelled images."""
+    least = 0 if points.n_probes else 2
+    most = min(settings.most, int((points.probe < 0).sum()) // 2)
+    if most < max(least, 2):
+        raise InputError(
+            f"{int((points.probe < 0).sum())} unlabelled images are too few to count classes in; give at least 4."
+        )
+    return range(least, most + 1)
+
+
+def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] = lambda: None) -> Curve:
+    """Return the two curves where they matter, and the count they give."""
+    clusterings = _Clusterings(points, settings, seed)
+    free = points.probe if points.pinned is None else points.probe.masked_fill(points.pinned >= 0, -2)
+    silhouette = Silhouette(points.x[free >= -1], settings.sample, seed)
+    validation = free >= 0
+    seen: dict[int, tuple[float, ...]] = {}
+
+    def evaluate(c: int, restarts: int) -> tuple[float, ...]:
+        labels = clusterings.at(c, restarts).labels
+        tick()
+        values = [silhouette(labels[free >= -1])]
+        if points.n_probes:
+            values.append(accuracy(free[validation].cpu().numpy(), labels[validation].cpu().numpy()))
+        seen[c] = tuple(values)
+        return seen[c]
+
+    asked = candidates(points, settings)
+    if settings.search == "exhaustive":
+        values = search.exhaustive(asked, evaluate, settings.restarts)
+    else:
+        values = search.coarse_to_fine(asked, evaluate, settings.restarts, settings.few_restarts)
+    found = search.curves(values)
+    candidate = math.ceil(statistics.mean(search.top(curve) for curve in found))
+    number = clusterings.sizeable(candidate)
+    return Curve(found[0], found[1] if len(found) > 1 else {}, candidate, number, dict(sorted(seen.items())))
+
+
+class _Clusterings:
+    """Clusterings of the points for any candidate, all starting from prefixes of the same k-means++ choices."""
+
+    def __init__(self, points: Points, settings: Count, seed: int) -> None:
+        self.points, self.settings, self.seed = points, settings, seed
+        self.pinned = points.pinned
+        self.made: dict[tuple[int, int], Clusters] = {}
+        x, pinned = points.x, self.pinned
+        most = candidates(points, settings)[-1] + points.n_probes - len(points.anchors)
+        anchors, free = None, None
+        if pinned is not None:
+            anchors, free = class_means(x, pinned), pinned < 0
+        self.starts = spread_starts(x, most, seed, settings.restarts, anchors, free)
+
+    def at(self, c: int, restarts: int) -> Clusters:
+        """Return the best clustering for candidate ``c``; what was made before is kept."""
+        if (c, restarts) not in self.made:
+            self.made[c, restarts] = self._make(c, restarts)
+        return self.made[c, restarts]
+
+    def _make(self, c: int, restarts: int) -> Clusters:
+        s = self.settings
+        return kmeans(
+            self.points.x, max(c + self.points.n_probes, 1), seed=self.seed, iterations=s.iterations, tol=s.tol,
+            pinned=self.pinned, starts=self.starts[:restarts],
+        )  # fmt: skip
+
+    def sizeable(self, c: int) -> int:
+        """Return how many clusters are new classes: large enough, and made of unlabelled images for the most part."""
+        labels, unlabelled = self.at(c, self.settings.restarts).labels, self.points.probe < 0
+        k = int(labels.max()) + 1
+        sizes = labels[unlabelled].bincount(minlength=k)
+        counted = sizes > self.settings.size_ratio * int(sizes.max())
+        if self.settings.majority:
+            counted &= sizes > labels[~unlabelled].bincount(minlength=k)
+        return int(counted.sum())

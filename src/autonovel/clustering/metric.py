@@ -1,0 +1,39 @@
+"""Features in which classes can be counted: the known classes say which differences matter."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+CHUNK = 8192
+
+
+def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float) -> Tensor:
+    """Return the features side by side, in a metric under which known classes are round and of one size.
+
+    With W the covariance inside the known classes, x ↦ W^(−1/2) (x − mean), scaled to length 1.  Directions in which
+    images of one class differ (slant, light, …) count less, so that what lies apart differs as classes do.
+
+    Args:
+        parts: features of every image, each n×d, from different depths of training; each gets the same weight.
+        y: known class of each image, −1 for the others.
+        shrinkage: share of W that is replaced by its mean variance in all directions.
+    """
+    known = y >= 0
+    x = torch.cat([part / part[~known].var(dim=0).sum().sqrt().clamp(min=1e-12) for part in parts], dim=1)
+    x = x - x.mean(dim=0)
+    w = _covariance_inside_classes(x[known], y[known])
+    round_part = w.trace() / len(w) * torch.eye(len(w), dtype=w.dtype)
+    variance, directions = torch.linalg.eigh((1 - shrinkage) * w + shrinkage * round_part)
+    scaled = (directions * variance.clamp(min=1e-12 * float(w.trace()) + 1e-30).rsqrt()).float()
+    return F.normalize(x @ scaled, dim=1)
+
+
+def _covariance_inside_classes(x: Tensor, y: Tensor) -> Tensor:
+    classes, own = y.unique(return_inverse=True)
+    sums = torch.zeros(len(classes), x.shape[1]).index_add_(0, own, x)
+    means = sums / own.bincount()[:, None]
+    w = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64)
+    for part, to in zip(x.split(CHUNK), own.split(CHUNK), strict=True):  # float64, a part at a time
+        inside = (part - means[to]).double()
+        w += inside.T @ inside
+    return w / len(x)

@@ -1,0 +1,247 @@
+"""Counting the new classes of a run: features that never saw the probe classes, the estimate, ``count.json``.
+
+Stage 1 uses no labels and is the run's own.  Stage 2 is the run's own too where no known class plays a new one;
+otherwise it is trained anew without those classes, under ``count/`` in the run folder.
+"""
+
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from autonovel import draws, record
+from autonovel.clustering.count import Estimate, Points, estimate
+from autonovel.clustering.metric import class_metric
+from autonovel.data import ImageSet
+from autonovel.embedding import features
+from autonovel.methods.supervised import Supervised
+from autonovel.networks import Model
+from autonovel.run_folder import FORMAT, read_json, write_json
+from autonovel.settings import Count, Recipe
+from autonovel.training.loop import run_stage
+
+if TYPE_CHECKING:
+    from autonovel.pipeline import Job
+
+FEWEST_PROBES = 4  # two anchors and two to be found again
+FEWEST_TAUGHT = 2  # classes left to teach stage 2
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Known classes that play new ones, by number; the first of them are anchors."""
+
+    classes: tuple[int, ...] = ()
+    n_anchors: int = 0
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        """Return the classes whose images are held in their clusters."""
+        return self.classes[: self.n_anchors]
+
+
+def wanted(settings: Recipe, of_source: int) -> int | None:
+    """Return the number of new classes a recipe asks for: its own, that of its source, or None to count them."""
+    asked = settings.count.new_classes
+    return None if asked == AUTO else int(asked) if asked else of_source
+
+
+def number_of_new_classes(job: "Job") -> int:
+    """Return the number of new classes of a run, counting them if neither the job nor an earlier part knows it."""
+    if job.n_new is not None:
+        return job.n_new
+    facts = read_json(job.folder / "run.json")
+    if facts.get("n_new") is None:
+        there = (job.folder / "count.json").exists()
+        found = read_json(job.folder / "count.json") if there else count(job)
+        number = max(int(found["estimate"]), 2)
+        record.counted(job.folder, number)
+        raised = " (at least two are needed to go on)" if number > int(found["estimate"]) else ""
+        job.display.say(f"{in_words(found)}{raised}")
+        return number
+    return int(facts["n_new"])
+
+
+def seconds_spent(job: "Job") -> dict[str, float]:
+    """Return the time a run spent on counting, if it did."""
+    path = job.folder / "count.json"
+    asked = job.recipe.count.new_classes == AUTO and path.exists()
+    return {"count": float(read_json(path)["seconds"])} if asked else {}
+
+
+def count(job: "Job") -> dict[str, Any]:
+    """Estimate the number of new classes and write ``count.json`` and its picture; return what was written.
+
+    Args:
+        job: a run, its images at the size the network sees; stages it lacks are trained first.
+    """
+    settings = job.recipe.count
+    chosen = choose_probes(job.train.n_known, settings, job.seed)
+    taught = without(job.train, chosen.classes)
+    parts = stage_features(job, taught, chosen)
+    start = time.monotonic()
+    x = class_metric(parts, taught.y, settings.shrinkage) if settings.features == "metric" else parts[-1]
+    probe = torch.full_like(job.train.y, -2)  # known classes that teach: no part of the count
+    probe[job.train.unlabelled] = -1
+    for number in chosen.classes:
+        probe[job.train.y == number] = number
+    rows = probe > -2
+    x = x[rows].to(job.device if job.device.type == "cuda" else "cpu")
+    points = Points(x, probe[rows].to(x.device), chosen.anchors)
+    found = estimate(points, settings, job.seed, _Progress(job, settings))
+    job.display.end("count")
+    content = _content(job, settings, chosen, found, time.monotonic() - start)
+    write_json(job.folder / "count.json", content)
+    _draw(job, content)
+    return content
+
+
+def choose_probes(n_known: int, settings: Count, seed: int) -> Probes:
+    """Return known classes to play new ones, drawn at random; none if there are too few."""
+    if n_known < FEWEST_PROBES + FEWEST_TAUGHT:
+        return Probes()
+    n = min(max(round(settings.probe_share * n_known), FEWEST_PROBES), n_known - FEWEST_TAUGHT)
+    order = torch.randperm(n_known, generator=draws.generator(seed, 43)).tolist()
+    return Probes(tuple(order[:n]), min(round(settings.anchor_share * n), n - 2))
+
+
+def without(images: ImageSet, classes: tuple[int, ...]) -> ImageSet:
+    """Return the images with the labels of ``classes`` hidden and the other known classes numbered anew."""
+    kept = [number for number in range(images.n_known) if number not in classes]
+    renumbered = torch.full((images.n_known + 1,), -1)  # the last place serves unlabelled images, whose y is −1
+    renumbered[kept] = torch.arange(len(kept))
+    names = tuple(images.class_names[number] for number in kept)
+    return replace(images, y=renumbered[images.y], class_names=names, truth=None, new_names=())
+
+
+def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]:
+    """Return the features after stage 1, where it taught any, and after stage 2."""
+    from autonovel import pipeline
+
+    r = job.recipe
+    pretrained = r.pretrain.kind in ("rotation", "weights", "imagenet")
+    stage_1 = r.pretrain if pretrained else replace(r.pretrain, kind="none")
+    no_labels = replace(r, pretrain=stage_1, supervised=replace(r.supervised, epochs=0))
+    model, _ = pipeline.extractor(replace(job, recipe=no_labels))
+    parts = [_before_labels(model, job.train)] if pretrained else []
+    if not r.supervised.epochs:
+        return parts or [features(model, job.train.images)]
+    stage = pipeline.shared_stages(job)["supervised"]
+    folder, label = job.folder, ""
+    if chosen.classes:
+        assert isinstance(stage, Supervised)
+        stage, folder, label = replace(stage, n_known=taught.n_known), job.folder / "count", "without probes"
+        _forget_other_probes(job, chosen)
+    run_stage(model, stage, taught, job.context(folder, label))
+    return [*parts, features(model, job.train.images)]
+
+
+def _before_labels(model: Model, images: ImageSet) -> Tensor:
+    """Return the features of stage 1; of a pretrained network its own, without the layer that labels will teach."""
+    if isinstance(images.images, Tensor) and images.images.ndim == 3:
+        return images.images[:, 0].float()
+    return features(model, images.images)
+
+
+def _forget_other_probes(job: "Job", chosen: Probes) -> None:
+    """Drop a stage 2 that was trained without other classes than these."""
+    note = job.folder / "count" / "probes.json"
+    content = {"probes": list(chosen.classes)}
+    if not note.exists() or read_json(note) != content:
+        shutil.rmtree(job.folder / "count", ignore_errors=True)
+        write_json(note, content)
+
+
+class _Progress:
+    """Tells the display how far a count is: about as many clusterings for each half as for the whole."""
+
+    def __init__(self, job: "Job", settings: Count) -> None:
+        self.display, self.images = job.display, len(job.train)
+        each = settings.most if settings.search == "exhaustive" else 40
+        self.total = each * (1 + settings.halves)
+        self.display.begin("count", self.total, 0)
+        self.start = time.monotonic()
+
+    def __call__(self, made: int) -> None:
+        rate = made * self.images / max(time.monotonic() - self.start, 1e-9)
+        self.display.update("count", min(made, self.total), {}, rate)
+
+
+def _content(job: "Job", settings: Count, chosen: Probes, found: Estimate, seconds: float) -> dict[str, Any]:
+    names, curve = job.train.class_names, found.curve
+    return {
+        "format": FORMAT,
+        "estimate": found.number,
+        "low": found.low,
+        "high": found.high,
+        "true": len(job.train.new_names) or None,
+        "candidate": curve.candidate,
+        "tops": dict(zip(("silhouette", "accuracy"), curve.tops, strict=False)),
+        "curve": [
+            {
+                "classes": c,
+                "silhouette": values[0],
+                "accuracy": values[1] if len(values) > 1 else None,
+                "decides": c in curve.silhouette,
+            }
+            for c, values in curve.seen.items()
+        ],
+        "halves": list(found.halves),
+        "probes": [names[number] for number in chosen.classes],
+        "anchors": [names[number] for number in chosen.anchors],
+        "assumed": _assumed(job, settings, chosen, found),
+        "settings": asdict(settings),
+        "seed": job.seed,
+        "seconds": seconds,
+    }
+
+
+def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> list[str]:
+    """Return what the estimate rests on, in sentences."""
+    names, n_known = job.train.class_names, job.train.n_known
+    said = ["Every unlabelled image is of a new class, none of a known one."]
+    if chosen.classes:
+        rest = [names[number] for number in chosen.classes[chosen.n_anchors :]]
+        said.append(
+            f"{len(chosen.classes)} of {n_known} known classes played new ones, and stage 2 was trained without them: "
+            f"{', '.join(names[number] for number in chosen.anchors)} held in their clusters, {', '.join(rest)} to be "
+            "found again. The mean of what their accuracy and the silhouette say decides."
+        )
+        if job.recipe.pretrain.kind in ("weights", "imagenet"):
+            said.append("The pretrained weights did not learn from those classes.")
+    else:
+        fewest = FEWEST_PROBES + FEWEST_TAUGHT
+        said.append(
+            f"{n_known} known classes are fewer than {fewest}, too few for some of them to play new ones: "
+            "the silhouette alone decides."
+        )
+    if settings.features == "metric":
+        said.append("New classes spread as known ones do: distances are scaled by how images of a known class differ.")
+    mixed = ", and more unlabelled images than images of known classes" if chosen.classes and settings.majority else ""
+    said.append(f"A new class holds more than {settings.size_ratio:.3g} of the images of the largest one{mixed}.")
+    if found.curve.candidate >= max(found.curve.seen):
+        said.append(f"The count stands at the largest number considered, {found.curve.candidate}: raise count.most.")
+    else:
+        said.append(f"There are at most {max(found.curve.seen)} new classes.")
+    return said
+
+
+def in_words(content: dict[str, Any]) -> str:
+    """Return the estimate and its range in a sentence."""
+    spread = f", {content['low']} to {content['high']} on halves of the images" if content["halves"] else ""
+    true = f"; there are {content['true']}" if content["true"] else ""
+    return f"About {content['estimate']} new classes{spread}{true}."
+
+
+def _draw(job: "Job", content: dict[str, Any]) -> None:
+    """Write the curve as a picture; the drawing library may be missing where a run only trains."""
+    try:
+        from autonovel.report.count_picture import write_picture
+
+        write_picture(job.folder / "count.png", content)
+    except ImportError as error:
+        job.display.say(f"No picture of the count was drawn: it needs the package {error.name}.")

@@ -1,0 +1,127 @@
+"""From the bytes of an image file to a square of uint8 pixels, by Pillow alone: workers need nothing else."""
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+Pixels = NDArray[np.uint8]
+
+EXTENSIONS = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
+FOREIGN = (  # told of, not read
+    ".heic", ".heif", ".avif", ".jp2", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".nef", ".arw",
+)  # fmt: skip
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")  # nothing that runs programs, as EPS does
+GREY_MODES = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")
+ORIENTATION = 0x0112  # of EXIF
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def is_image(name: str) -> bool:
+    """Tell by its name whether a file should be an image, in a format that can be read or not."""
+    return name.lower().endswith(EXTENSIONS + FOREIGN) and not name.startswith(".")
+
+
+class UnreadableError(Exception):
+    """A file that is no image, or a damaged one; the message says why."""
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Pillow's remarks on odd metadata to itself; around many images, since it costs as much as reading one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def is_grey(file: BinaryIO) -> bool:
+    """Tell from its header whether an image has no colours."""
+    try:
+        with Image.open(file, formats=FORMATS) as picture:
+            return picture.mode in GREY_MODES
+    except Exception as error:
+        raise UnreadableError(_reason(error)) from error
+
+
+def decode(content: bytes, side: int, channels: int) -> Pixels:
+    """Return the first picture in ``content`` upright, its central square scaled to side×side pixels.
+
+    A JPEG is decoded at the smallest of its built-in scales that is large enough.
+
+    Args:
+        content: a whole image file.
+        side: pixels along each side of the result.
+        channels: 1 for grey, 3 for RGB.  Transparency is laid on white, 16-bit values keep their upper half.
+
+    Returns:
+        channels×side×side.
+    """
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+            return _square(picture, side, channels)
+    except Exception as error:  # Pillow's readers raise nearly everything on damaged files
+        raise UnreadableError(_reason(error)) from error
+
+
+def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
+    picture.draft(None, (side, side))
+    picture.load()
+    # after loading, when Pillow has turned a TIFF already and has read what stands behind the pixels of a PNG
+    turn = TURNS.get(picture.getexif().get(ORIENTATION, 1)) if "exif" in picture.info else None
+    flat = _flat(picture)
+    width, height = flat.size
+    if width != height:
+        shorter = min(width, height)
+        left, top = (width - shorter) // 2, (height - shorter) // 2
+        flat = flat.crop((left, top, left + shorter, top + shorter))
+    if flat.width != side:
+        flat = flat.resize((side, side), Image.Resampling.BILINEAR, reducing_gap=2.0)
+    if turn is not None:  # of a square, so that it may as well come last
+        flat = flat.transpose(turn)
+    mode = "L" if channels == 1 else "RGB"
+    pixels = np.asarray(flat if flat.mode == mode else flat.convert(mode))
+    return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
+
+
+def _flat(picture: Image.Image) -> Image.Image:
+    """Return the picture as 8-bit grey or RGB without transparency."""
+    if picture.mode in ("L", "RGB") and "transparency" not in picture.info:
+        return picture
+    if picture.mode in ("1", "L"):
+        return picture.convert("L")
+    if picture.mode in GREY_MODES and picture.mode not in ("LA", "La"):
+        return Image.fromarray(_eight_bits(np.asarray(picture)))
+    if picture.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in picture.info:
+        layer = picture.convert("RGBA")
+        white = Image.new("RGBA", layer.size, "white")
+        return Image.alpha_composite(white, layer).convert("L" if picture.mode in ("LA", "La") else "RGB")
+    return picture.convert("RGB")
+
+
+def _eight_bits(values: NDArray[np.generic]) -> Pixels:
+    """Return 16-bit integers, or floats in [0, 1] or [0, 255], as uint8."""
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            raise ValueError("pixels that are not finite numbers")
+        scale = 255.0 if float(values.max(initial=0)) <= 1 else 1.0
+        return np.clip(np.rint(values.astype(np.float64) * scale), 0, 255).astype(np.uint8)
+    return (np.clip(values.astype(np.int64), 0, 65535) >> 8).astype(np.uint8)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return "not a JPEG, PNG, WebP, BMP, TIFF or GIF image"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

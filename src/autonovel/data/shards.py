@@ -1,0 +1,115 @@
+"""Tar files in the layout of WebDataset, read by position: listed once, then every image is one seek and one read.
+
+A sample is the members that share a name up to the first dot: ``0001.jpg`` is an image, ``0001.cls`` beside it the
+name (or number) of its class.  Without a ``.cls`` an image is to be discovered.  Shards in ``test/`` are for testing.
+Local shards need the standard library alone.  Shards elsewhere (https://, s3:// and so on) are copied to
+``data.cache`` first, by the package webdataset: reading them in place would tie batches to the order of the files.
+"""
+
+import hashlib
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
+from autonovel.data.decode import is_image
+from autonovel.data.files import Entry
+from autonovel.data.listing import Listing
+from autonovel.errors import InputError, UsageError
+
+TEST = "test"
+LABEL = "cls"
+
+
+def load(place: str, cache: str) -> tuple[Listing, Listing | None]:
+    """Return the images in the shards at ``place``: a folder of tar files, or addresses with braces in them."""
+    elsewhere = "://" in place or place.startswith("pipe:")
+    root = fetch(place, cache) if elsewhere else Path(place)
+    if not root.is_dir():
+        raise UsageError(f"{root} is not a folder; give the folder of the tar files with --data DIR.")
+    found = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.tar"))
+    if not found:
+        raise InputError(f"there are no .tar files in {root}.")
+    train = _listing(root, [name for name in found if not name.startswith(TEST + "/")])
+    test = _listing(root, [name for name in found if name.startswith(TEST + "/")])
+    if None in test.labels:
+        missing = test.entries[test.labels.index(None)].id
+        raise InputError(f"test image {missing} has no class; put its name into a member ending in .{LABEL}.")
+    return train, test if test.entries else None
+
+
+def _listing(root: Path, shards: list[str]) -> Listing:
+    images: dict[str, Entry] = {}
+    labels: dict[str, str] = {}
+    for shard in shards:
+        status = (root / shard).stat()
+        try:
+            with tarfile.open(root / shard, "r:") as tar:
+                for member in tar:
+                    if not member.isreg():
+                        continue
+                    folder, _, name = member.name.rpartition("/")
+                    stem, _, extension = name.partition(".")
+                    sample = f"{shard}/{folder}/{stem}" if folder else f"{shard}/{stem}"
+                    if extension == LABEL:
+                        labels[sample] = _text(tar, member)
+                    elif is_image(f"{stem or 'x'}.{extension}") and "." not in extension:
+                        place = (member.offset_data, member.size, status.st_mtime_ns)
+                        _add(images, sample, Entry(f"{shard}/{member.name}", shard, *place))
+        except (tarfile.TarError, EOFError) as error:
+            raise InputError(
+                f"{root / shard} is not a whole, uncompressed tar file ({error}). Make or fetch it anew."
+            ) from error
+    order = sorted(images, key=lambda sample: images[sample].id)
+    return Listing(root, [images[sample] for sample in order], [labels.get(sample) for sample in order])
+
+
+def _add(images: dict[str, Entry], sample: str, entry: Entry) -> None:
+    if sample in images:
+        raise InputError(f"{entry.id} and {images[sample].id} are two images in one sample; one is needed.")
+    images[sample] = entry
+
+
+def _text(tar: tarfile.TarFile, member: tarfile.TarInfo) -> str:
+    file = tar.extractfile(member)
+    assert file is not None
+    try:
+        return file.read().decode().strip()
+    except UnicodeDecodeError as error:
+        raise InputError(f"the class in {member.name} is not UTF-8 text ({error}).") from error
+
+
+def fetch(place: str, cache: str) -> Path:
+    """Copy the shards at the addresses ``place`` into the folder ``cache`` and return where they are.
+
+    Braces stand for many, as in ``train-{000..147}.tar``; several addresses are parted by ``::``.
+    """
+    if cache in ("auto", "off", ""):
+        raise UsageError(f"shards at {place} are copied first: say whereto with --set data.cache=DIR.")
+    try:
+        from webdataset.gopen import gopen
+        from webdataset.shardlists import expand_urls
+    except ImportError as error:
+        raise UsageError(
+            f"shards at {place} need the package webdataset ({error}). "
+            'Install it with: pip install "autonovel[webdataset]".'
+        ) from error
+    folder = Path(cache) / f"shards-{hashlib.blake2b(place.encode(), digest_size=6).hexdigest()}"
+    for number, address in enumerate(expand_urls(place)):
+        target = folder / f"{number:06d}.tar"
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        try:
+            with gopen(address, "rb") as stream, partial.open("wb") as file:
+                shutil.copyfileobj(stream, file, 1 << 20)
+                file.flush()
+                os.fsync(file.fileno())
+            with tarfile.open(partial, "r:"):
+                pass  # an error page is no tar file
+        except Exception as error:  # of a network, a program or a disk: each package has its own
+            partial.unlink(missing_ok=True)
+            raise InputError(f"shard {address} cannot be fetched ({error}). Those fetched before are kept.") from error
+        os.replace(partial, target)
+    return folder

@@ -1,0 +1,35 @@
+"""FiftyOne's ``FiftyOneImageClassificationDataset``: images under ``data/``, their classes in ``labels.json``.
+
+``fiftyone.Dataset.from_dir(DEST, fiftyone.types.FiftyOneImageClassificationDataset)`` reads it.  Images are named by
+their file name without its ending; a label is a position in ``classes`` with its confidence; junk has no label.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from autonovel.export.job import Export, FreeNames
+
+
+def write(job: Export, path: Path) -> str:
+    """Write the dataset under ``path``."""
+    job.check_images()
+    (path / "data").mkdir(parents=True)
+    numbers = {name: number for number, name in enumerate(job.class_names)}
+    names, labels = FreeNames(by_stem=True), {}
+    for row, line in job.watched(enumerate(job.rows)):
+        if not line["found_class"]:  # a file that could not be read
+            continue
+        file = job.put(row, path / "data", names)
+        labels[os.path.splitext(file)[0]] = _label(numbers, line)
+    document = {"classes": job.class_names, "labels": labels}
+    (path / "labels.json").write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    return f"{len(labels):,} images for fiftyone.Dataset.from_dir, type FiftyOneImageClassificationDataset."
+
+
+def _label(numbers: dict[str, int], line: dict[str, str]) -> dict[str, Any] | None:
+    if not line["class_name"]:
+        return None
+    about = {key: line[key] for key in ("id", "given_label", "found_class") if line[key]}
+    return {"label": numbers[line["class_name"]], "confidence": float(line["confidence"]), "attributes": about}

@@ -1,0 +1,20 @@
+"""A folder per class, with the image files in it."""
+
+from pathlib import Path
+
+from autonovel.export.job import Export, FreeNames, fit
+
+
+def write(job: Export, path: Path) -> str:
+    """Write the folders under ``path``."""
+    job.check_images()
+    path.mkdir()
+    taken = FreeNames()
+    places = {name: (path / taken.free(fit(name)), FreeNames()) for name in job.class_names}
+    for folder, _ in places.values():
+        folder.mkdir()
+    count = 0
+    for row, line in job.watched(job.kept()):
+        job.put(row, *places[line["class_name"]])
+        count += 1
+    return f"{count:,} images in {len(places)} folders.{job.left_out()}"

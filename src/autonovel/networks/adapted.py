@@ -1,0 +1,36 @@
+"""A pretrained network with a small trainable layer on top of its pooled features."""
+
+from collections import OrderedDict
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from autonovel.networks.trunk import Trunk
+
+ADAPTER = "adapter"
+
+
+class Adapted(Trunk):
+    """The blocks of a pretrained network, their average, and an adapter: linear, BatchNorm, ReLU.
+
+    The adapter is a block like the others, the last one: with all others frozen, a step costs next to nothing
+    once the pooled features are known, so ``forward`` takes these as well as images.
+    """
+
+    def __init__(self, pretrained: Trunk, width: int, unit_length: bool) -> None:
+        super().__init__(OrderedDict(pretrained.blocks.items()), width or pretrained.n_features)
+        self.unit_length = unit_length
+        if width:
+            # without a bias, which BatchNorm would take away again
+            layers = nn.Linear(pretrained.n_features, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()
+            self.blocks[ADAPTER] = nn.Sequential(*layers)
+
+    def pooled(self, x: Tensor) -> Tensor:
+        """Return the pretrained network's own features of images, scaled to unit length if so told."""
+        z = self.average(x, [name for name in self.blocks if name != ADAPTER])
+        return F.normalize(z) if self.unit_length else z
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features of images (n×c×h×w), or of their pooled features (n×d)."""
+        z = x if x.ndim == 2 else self.pooled(x)
+        return self.blocks[ADAPTER](z) if ADAPTER in self.blocks else z

@@ -1,0 +1,134 @@
+"""The addresses of the review page; all of them behind the guard."""
+
+import json
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from autonovel.edited import EditConflictError
+from autonovel.errors import AutonovelError, RunFolderError
+from autonovel.review.guard import Guard
+from autonovel.review.view import View
+
+LARGEST_REQUEST = 16 * 2**20  # bytes: the names of 100,000 images
+STATIC = {
+    "page.html": "text/html",
+    "icon.svg": "image/svg+xml",
+    "review.css": "text/css",
+    "main.js": "text/javascript",
+    "api.js": "text/javascript",
+    "home.js": "text/javascript",
+    "dialogs.js": "text/javascript",
+    "images.js": "text/javascript",
+    "tiles.js": "text/javascript",
+}
+REPORT_POLICY = (  # the report brings its own script; in a sandbox it cannot reach this server's addresses
+    "sandbox allow-scripts; default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+)
+KEEP = {"Cache-Control": "private, max-age=86400, immutable"}
+
+
+def make_app(view: View, port: int, token: str) -> ASGIApp:
+    """Return the application that serves ``view`` on ``port`` to whoever holds ``token``."""
+
+    def page(_: Request) -> Response:
+        return _static("page.html")
+
+    def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name == "report.css":
+            return Response((resources.files("autonovel.report") / "style.html").read_bytes(), media_type="text/css")
+        return _static(name) if name in STATIC else _error("there is no such file", 404)
+
+    def report(_: Request) -> Response:
+        path = view.run.folder / "report.html"
+        if not path.is_file():
+            return _error("this run has no report", 404)
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        return Response(path.read_bytes(), media_type="text/html", headers=headers)
+
+    def state(_: Request) -> Response:
+        return JSONResponse(view.state())
+
+    def images(request: Request) -> Response:
+        return JSONResponse(view.images_of(int(request.path_params["number"])))
+
+    def sheet(request: Request) -> Response:
+        rows = request.query_params.get("rows", "")
+        if not all(part.isdecimal() and len(part) < 10 for part in rows.split(",")):
+            return _error("rows are whole numbers with commas between them", 400)
+        return Response(view.sheet([int(part) for part in rows.split(",")]), media_type="image/webp", headers=KEEP)
+
+    def large(request: Request) -> Response:
+        return Response(view.large(request.path_params["row"]), media_type="image/webp", headers=KEEP)
+
+    async def edit(request: Request) -> Response:
+        body = await _body(request)
+        if isinstance(body, Response):
+            return body
+        return await run_in_threadpool(_told, lambda: JSONResponse(view.edit(body)))
+
+    def route(path: str, endpoint: Callable[[Request], Response]) -> Route:
+        def answer(request: Request) -> Response:
+            return _told(lambda: endpoint(request))
+
+        return Route(path, answer, methods=["GET"])
+
+    app = Starlette(
+        routes=[
+            route("/", page),
+            route("/static/{name}", static),
+            route("/report", report),
+            route("/api/state", state),
+            route("/api/images/{number:int}", images),
+            route("/api/images/junk", lambda _: JSONResponse(view.images_of(-1))),
+            route(f"/sheet/{view.key}", sheet),
+            route(f"/image/{view.key}/{{row:int}}", large),
+            Route("/api/edit", edit, methods=["POST"]),
+        ]
+    )
+    return Guard(app, port, token)
+
+
+def _told(answer: Callable[[], Response]) -> Response:
+    """Return an answer; our own errors become their sentence and a fitting status."""
+    try:
+        return answer()
+    except EditConflictError as error:
+        return _error(str(error), 409)
+    except RunFolderError as error:
+        return _error(str(error), 500)
+    except AutonovelError as error:
+        return _error(str(error), 400)
+
+
+def _error(text: str, status: int) -> Response:
+    return JSONResponse({"error": text}, status_code=status)
+
+
+def _static(name: str) -> Response:
+    content = (resources.files("autonovel.review") / "static" / name).read_bytes()
+    return Response(content, media_type=STATIC[name])
+
+
+async def _body(request: Request) -> Any:
+    """Return the JSON object that was sent, or the answer to one that is too large or something else."""
+    if request.headers.get("content-type", "").split(";")[0] != "application/json":
+        return _error("send application/json", 415)
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > LARGEST_REQUEST:
+            return _error(f"the request is larger than {LARGEST_REQUEST // 2**20} MiB", 413)
+    try:
+        body = json.loads(bytes(content))
+    except (ValueError, RecursionError):
+        return _error("this is not JSON", 400)
+    return body if isinstance(body, dict) else _error("send a JSON object", 400)

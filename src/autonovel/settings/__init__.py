@@ -1,0 +1,16 @@
+"""Every setting of a run, typed, with its meaning and where its default comes from.
+
+``autonovel show`` prints this page for a recipe; ``recipe.py`` reads and checks values for it.
+"""
+
+from autonovel.settings.compared import Dtc, Linear, PairClustering, Similarity
+from autonovel.settings.counting import Count
+from autonovel.settings.images import PLACES, Augment, Data, Network, Run
+from autonovel.settings.recipe import Recipe
+from autonovel.settings.section import Section
+from autonovel.settings.stages import FROZEN, Joint, Pretrain, Stage, Supervised
+
+__all__ = [
+    "FROZEN", "PLACES", "Augment", "Count", "Data", "Dtc", "Joint", "Linear", "Network", "PairClustering", "Pretrain",
+    "Recipe", "Run", "Section", "Similarity", "Stage", "Supervised",
+]  # fmt: skip

@@ -1,0 +1,40 @@
+"""How the new classes are counted."""
+
+from dataclasses import dataclass
+
+from autonovel.errors import UsageError
+from autonovel.settings.section import DTC, Section, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Section):
+    """How many new classes there are."""
+
+    new_classes: str = setting("", "number of new classes: a number, auto (estimate it), or empty (what the source "
+                               "of images says)")  # fmt: skip
+    most: int = setting(100, "largest number of new classes considered", DTC, low=2)
+    features: str = setting("metric", "metric: features of stages 1 and 2, scaled by how images of one known class "
+                            "differ; plain: those of stage 2 as they are", choices=("metric", "plain"))  # fmt: skip
+    shrinkage: float = setting(0.1, "share of the covariance inside known classes that is replaced by its mean "
+                               "variance (metric)", low=0, high=1)  # fmt: skip
+    probe_share: float = setting(0.125, "share of the known classes that play new ones, at least four",
+                                 "10 of 80 classes in " + DTC, low=0, high=0.9)  # fmt: skip
+    anchor_share: float = setting(0.6, "share of those whose images are held in their clusters", DTC, low=0, high=0.9)
+    size_ratio: float = setting(0.01, "a cluster below this share of the largest does not count", DTC, low=0, high=1)
+    majority: bool = setting(True, "a cluster counts only if it holds more unlabelled images than images of known "
+                             "classes that play new ones (DTC: it counts all the same)")  # fmt: skip
+    restarts: int = setting(10, "clusterings to choose from at each candidate", DTC, low=1)
+    iterations: int = setting(100, "of each clustering, at most", DTC, low=1)
+    tol: float = setting(1e-4, "movement of the centres, relative to the variance, at which a clustering rests", DTC,
+                         low=0)  # fmt: skip
+    search: str = setting("coarse-to-fine", "coarse-to-fine: only where the curves are high; exhaustive: every count",
+                          choices=("coarse-to-fine", "exhaustive"))  # fmt: skip
+    few_restarts: int = setting(2, "restarts while the search only looks where the curves are high", low=1)
+    sample: int = setting(3000, "images whose silhouette is averaged, each against all others", low=2)
+    halves: int = setting(6, "halves of the unlabelled images on which the count is repeated, for its range", low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        asked = self.new_classes
+        if asked not in ("", "auto") and not (asked.isdecimal() and 2 <= int(asked) < 10**6):
+            raise UsageError(f"new_classes is {asked!r}; give a whole number from 2 on, or auto.")

@@ -1,0 +1,89 @@
+"""What is run, on which images, seen through which network and which views."""
+
+from dataclasses import dataclass
+
+from autonovel.errors import UsageError
+from autonovel.labels import LABELS
+from autonovel.settings.section import Section, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Section):
+    """What is run and reported."""
+
+    systems: tuple[str, ...] = setting(
+        ("rankstats",),
+        "systems to run and compare; the first is the one whose classes are delivered",
+        choices=LABELS,
+    )
+    parallel: bool = setting(False, "train the systems' last stages as processes beside each other (CPU only)")
+    checkpoint_seconds: float = setting(20.0, "seconds between checkpoints inside a stage", low=0)
+    cuda_graphs: bool = setting(True, "on a CUDA device, record each step as a graph and replay it")
+    map_points: int = setting(2000, "images on the report's t-SNE map", low=10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Section):
+    """Which images."""
+
+    source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, a folder of images, "
+                          "tar shards, or the caller's arrays",
+                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "folder", "shards"))  # fmt: skip
+    path: str = setting("", "folder of the benchmark's files (--data)")
+    known: tuple[str, ...] = setting((), "names of the known classes")
+    first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
+    new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")
+    first_new: int = setting(0, "instead of naming them, take this many classes after the known ones as new", low=0)
+    per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
+    size: int = setting(0, "side to which images are resized (0: left as they are); of image files, the central square "
+                        "is", low=0)  # fmt: skip
+    truth: str = setting("", "CSV of path and label of unlabelled image files, for scoring alone (default: truth.csv "
+                         "in their folder, if there is one)")  # fmt: skip
+    loader: str = setting("auto", "resident: all images decoded, on the device; streaming: batch by batch; auto: "
+                          "resident where they fit", choices=("auto", "resident", "streaming"))  # fmt: skip
+    workers: int = setting(0, "processes that decode image files (0: one per core)", low=0, high=256)
+    cache: str = setting("auto", "folder that keeps decoded images while streaming; auto: in the run folder where they "
+                         "fit, until the run is done; off: none")  # fmt: skip
+    test_fraction: float = setting(0.0, "share of each class held out from training for the test scores",
+                                   low=0.0, high=0.9)  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for one, other in (("known", "first_known"), ("new", "first_new")):
+            if getattr(self, one) and getattr(self, other):
+                raise UsageError(f"{one} and {other} are both set; choose one of them (the other empty or 0).")
+
+
+# where images lie and how they come to the device: nothing of it changes a result
+PLACES = ("data.path", "data.loader", "data.workers", "data.cache")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Section):
+    """Which feature extractor."""
+
+    name: str = setting("resnet18", "feature extractor", "paper, section 3.1",
+                        choices=("resnet18", "small", "efficientnet-lite0"))  # fmt: skip
+    adapter: int = setting(0, "width of the trainable layer on top of a pretrained network (0: none)", low=0)
+    unit_length: bool = setting(False, "scale the features of a pretrained network to unit length")
+    cached_views: int = setting(0, "compute a pretrained network's features once, of each image and of random views "
+                                "(pretrain.augment), so many in all (0: anew in every step)", low=0)  # fmt: skip
+    precision: str = setting("auto", "trunk arithmetic; auto: bf16 on a GPU that has it, else float32",
+                             choices=("auto", "float32", "bf16"))  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment(Section):
+    """What a random view of an image is."""
+
+    crop: int = setting(0, "random crop after padding by this many black pixels", low=0)
+    reflect_shift: int = setting(0, "random shift by up to this many pixels, border mirrored", low=0)
+    flip: bool = setting(False, "mirror left to right with probability 1/2")
+    rotate: float = setting(0.0, "largest random rotation in radians", low=0)
+    shear: float = setting(0.0, "largest random shear in radians", low=0, high=1.5)
+    scale: float = setting(0.0, "largest random relative change of size", low=0, high=0.9)
+    shift: float = setting(0.0, "largest random shift in pixels, black outside", low=0)
+    resized_crop: float = setting(1.0, "smallest share of the image in a random crop, resized to its size", low=0.01,
+                                  high=1.0)  # fmt: skip
+    brightness: float = setting(0.0, "largest random relative change of brightness", low=0, high=1)
+    cached: bool = setting(False, "pick one of the cached views (network.cached_views)")

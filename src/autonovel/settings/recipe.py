@@ -1,0 +1,49 @@
+"""A whole run: all sections together."""
+
+from dataclasses import dataclass, field
+
+from autonovel.errors import UsageError
+from autonovel.labels import LABELS
+from autonovel.settings.compared import Dtc, Linear, PairClustering, Similarity
+from autonovel.settings.counting import Count
+from autonovel.settings.images import Data, Network, Run
+from autonovel.settings.section import Section, setting
+from autonovel.settings.stages import Joint, Pretrain, Supervised
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Section):
+    """A whole run."""
+
+    name: str = field(default="defaults", metadata={"doc": "name of the recipe"})
+    preset: str = setting("", "a named set of switches: code (as published), paper (as printed), or none",
+                          choices=("", "code", "paper"))  # fmt: skip
+    about: str = field(default="", metadata={"doc": "what it is, in a sentence"})
+    departures: tuple[str, ...] = field(default=(), metadata={"doc": "where it departs from the paper"})
+    minutes: str = field(default="", metadata={"doc": "how long it takes, and on what"})
+    run: Run = field(default_factory=Run)
+    data: Data = field(default_factory=Data)
+    network: Network = field(default_factory=Network)
+    pretrain: Pretrain = field(default_factory=Pretrain)
+    supervised: Supervised = field(default_factory=Supervised)
+    joint: Joint = field(default_factory=Joint)
+    count: Count = field(default_factory=Count)
+    incremental: Joint = field(default_factory=Joint)  # joint training with incremental learning; as joint unless set
+    similarity: Similarity = field(default_factory=Similarity)
+    kcl: PairClustering = field(default_factory=PairClustering)
+    mcl: PairClustering = field(default_factory=PairClustering)  # as kcl unless set
+    dtc: Dtc = field(default_factory=Dtc)
+    linear: Linear = field(default_factory=Linear)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pretrain.kind == "supervised" and not self.supervised.epochs:
+            raise UsageError("pretrain.kind is supervised, but supervised.epochs is 0: nothing would be pretrained.")
+        systems = self.run.systems
+        if not systems or systems[0] == "kmeans-pixels":
+            raise UsageError(
+                f"run.systems is {list(systems)}; its first system delivers the model, so it must be one that has a "
+                f"model: {', '.join(name for name in LABELS if name != 'kmeans-pixels')}."
+            )
+        if len(set(systems)) < len(systems):
+            raise UsageError(f"run.systems is {list(systems)}; name each system once.")

@@ -1,0 +1,109 @@
+"""The three stages of the method.  Defaults are the published code's for CIFAR-10 unless a source says otherwise."""
+
+from dataclasses import dataclass, field
+
+from autonovel.errors import UsageError
+from autonovel.settings.images import Augment
+from autonovel.settings.section import CODE, Section, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage(Section):
+    """What all training stages have in common."""
+
+    epochs: int = setting(200, "passes over the stage's images", low=0)
+    batch_size: int = setting(128, "images per step", CODE, low=1)
+    optimiser: str = setting("sgd", "optimiser", CODE, choices=("sgd", "adam"))
+    lr: float = setting(0.1, "peak learning rate", CODE, low=0)
+    momentum: float = setting(0.9, "momentum of SGD", CODE, low=0, high=1)
+    nesterov: bool = setting(False, "Nesterov momentum", CODE)
+    weight_decay: float = setting(1e-4, "L2 penalty", CODE, low=0)
+    schedule: str = setting("step", "shape of the learning rate over the epochs", CODE,
+                            choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
+    decay_every: int = setting(170, "epochs between decays (step)", CODE, low=1)
+    decay_at: tuple[int, ...] = setting((), "epochs of decay (multistep)", CODE)
+    decay_factor: float = setting(0.1, "factor of each decay (step, multistep)", CODE, low=0)
+    schedule_ahead: int = setting(0, "epochs by which the schedule runs early (the published code: 1)", low=0)
+    peak_at: float = setting(0.3, "share of the steps before the peak (one-cycle)", low=0, high=1)
+    tail: float = setting(0.2, "last share of the steps, over which the rate falls to 0 (tail)", low=0, high=1)
+    warmup_epochs: float = setting(0.0, "epochs over which the rate first rises from 0", low=0)
+    frozen: tuple[str, ...] = setting((), "blocks of the network held fixed")
+    frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: batch or fixed statistics", CODE,
+                                    choices=("train", "eval"))  # fmt: skip
+    compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
+    threads: int = setting(
+        0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0, high=256
+    )
+    augment: Augment = field(default_factory=Augment, metadata={"doc": "random views"})
+
+
+FROZEN = ("stem", "block1", "block2", "block3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrain(Stage):
+    """Stage 1: learn features without labels, on all images."""
+
+    kind: str = setting("rotation", "rotation; supervised: stage 2 trains the whole network from scratch; "
+                        "none: stage 2 starts from random weights; weights: start from a file; imagenet: start from "
+                        "the weights of the network's package", "paper, section 2.1",
+                        choices=("rotation", "supervised", "none", "weights", "imagenet"))  # fmt: skip
+    weights: str = setting("", "safetensors file of a trunk (kind = weights)")
+    rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
+                             choices=("four", "one"))  # fmt: skip
+    nesterov: bool = setting(True, "Nesterov momentum", CODE)
+    weight_decay: float = setting(5e-4, "L2 penalty", CODE, low=0)
+    schedule: str = setting("multistep", "shape of the learning rate over the epochs", CODE,
+                            choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
+    decay_at: tuple[int, ...] = setting((60, 120, 160, 200), "epochs of decay (multistep)", CODE)
+    decay_factor: float = setting(0.2, "factor of each decay (step, multistep)", CODE, low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supervised(Stage):
+    """Stage 2: classify the known classes."""
+
+    epochs: int = setting(100, "passes over the labelled images (0: no stage 2)", CODE, low=0)
+    decay_every: int = setting(10, "epochs between decays (step)", CODE, low=1)
+    decay_factor: float = setting(0.5, "factor of each decay (step, multistep)", CODE, low=0)
+    frozen: tuple[str, ...] = setting(FROZEN, "blocks of the network held fixed", "paper, section 2.1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint(Stage):
+    """Stage 3: known and new classes together, by ranking statistics."""
+
+    frozen: tuple[str, ...] = setting(FROZEN, "blocks of the network held fixed", "paper, section 2.3")
+    batch: str = setting("fixed", "fixed: the same number of labelled images in every batch; merged: one shuffle "
+                         "of all images", choices=("fixed", "merged"))  # fmt: skip
+    labelled_per_batch: int = setting(0, "labelled images in a fixed batch (0: half)", low=0)
+    views: str = setting("joint", "joint: both views in one forward pass; separate: a pass and BatchNorm statistics "
+                         "each", choices=("joint", "separate"))  # fmt: skip
+    ce: bool = setting(True, "cross-entropy on the labelled images", "paper, eq. 1")
+    bce: bool = setting(True, "pairwise binary cross-entropy on the unlabelled images", "paper, eq. 3")
+    consistency: bool = setting(True, "agreement of two views", "paper, eq. 4")
+    k: int = setting(5, "size of the compared top-ranked sets", "paper, section 2.2", low=1)
+    rank_by: str = setting("value", "order features by value or by magnitude", CODE, choices=("value", "magnitude"))
+    group: int = setting(0, "compare pairs only inside groups of this many unlabelled images (0: all)", low=0)
+    bce_views: str = setting("two", "two: view 1 against view 2; one: view 1 against itself", CODE,
+                             choices=("two", "one"))  # fmt: skip
+    consistency_on: str = setting("all", "all: both heads on all images; own: each head on its own", CODE,
+                                  choices=("all", "own"))  # fmt: skip
+    consistency_over_classes: str = setting("mean", "mean or sum over the classes", CODE, choices=("mean", "sum"))
+    weight: float = setting(5.0, "λ, final weight of the consistency", CODE, low=0)
+    ramp_epochs: float = setting(50.0, "T, epochs until ramped terms have full weight", CODE, low=0)
+    ramp_by: str = setting("step", "the ramp moves every step, or every epoch (published code)",
+                           choices=("step", "epoch"))  # fmt: skip
+    pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
+    new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
+                            choices=("below", "random"))  # fmt: skip
+
+    watch: int = setting(512, "unlabelled images on which flips of pair labels are counted each epoch (0: none)", low=0)
+    keep_embeddings_at: tuple[int, ...] = setting(
+        (), "epochs (0: the start) at which the features of the unlabelled images are kept for figures", low=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.ce or self.bce or self.consistency):
+            raise UsageError("ce, bce and consistency are all off; nothing is left to learn from.")

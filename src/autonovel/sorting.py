@@ -1,0 +1,115 @@
+"""A sorting: which image is in which class, and what the classes are called, as a person may correct it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autonovel.errors import UsageError
+
+JUNK = -1  # the class number of images that belong nowhere
+UNREADABLE = -2  # the class number of files without an image
+JUNK_NAME = "junk"
+LONGEST_NAME = 120
+
+
+class EditError(UsageError):
+    """An edit that cannot be done on the classes as they are."""
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """Which image is in which class, and what the classes are called.
+
+    Attributes:
+        ids: name of each image.
+        class_of: class number of each image; ``JUNK`` and ``UNREADABLE`` are no classes.
+        names: name of each class by number; numbers of merged classes are missing and never used again.
+        n_known: classes 0 … n_known − 1 are known.
+        answers: for each class the model can answer with, the class that answer stands for now.
+        next_number: the number a class made by the next split gets.
+    """
+
+    ids: tuple[str, ...]
+    class_of: NDArray[np.int64]
+    names: Mapping[int, str]
+    n_known: int
+    answers: tuple[int, ...]
+    next_number: int
+    index: Mapping[str, int] = field(repr=False)
+
+    @classmethod
+    def found(cls, ids: Sequence[str], class_of: Any, names: Sequence[str], n_known: int) -> "Sorting":
+        """Return the sorting that a run found, before any edit."""
+        numbers = np.asarray(class_of, dtype=np.int64)
+        index = {name: row for row, name in enumerate(ids)}
+        if len(index) != len(numbers):
+            raise EditError("the images of this run do not have one name each, so edits cannot name them.")
+        every = range(len(names))
+        return cls(tuple(ids), numbers, dict(enumerate(names)), n_known, tuple(every), len(names), index)
+
+    def members(self, number: int) -> NDArray[np.int64]:
+        """Return the rows of the images in class ``number``."""
+        return np.flatnonzero(self.class_of == number)
+
+    def answer_matrix(self) -> NDArray[np.float32]:
+        """Return M of zeros and ones: p·M turns the model's probabilities p into those of the classes by number.
+
+        The last column is junk.
+        """
+        matrix = np.zeros((len(self.answers), self.next_number + 1), dtype=np.float32)
+        matrix[np.arange(len(self.answers)), list(self.answers)] = 1  # JUNK, −1, is the last column
+        return matrix
+
+    def rows(self, images: Iterable[str]) -> NDArray[np.int64]:
+        """Return the rows of ``images``, or say which of them are not there or have no class to leave."""
+        wanted = list(images)
+        if not wanted:
+            raise EditError("no image was named. Name at least one by its id, the first column of discovery.csv.")
+        missing = [name for name in wanted if name not in self.index]
+        if missing:
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            raise EditError(
+                f"this run has no image {', '.join(missing[:3])}{more}. Images are named by their id, the first column "
+                "of discovery.csv."
+            )
+        rows = np.unique(np.array([self.index[name] for name in wanted], dtype=np.int64))
+        unreadable = [self.ids[row] for row in rows[self.class_of[rows] == UNREADABLE]]
+        if unreadable:
+            raise EditError(f"{unreadable[0]} could not be read, so it is in no class and cannot be moved.")
+        return rows
+
+    def check_class(self, number: int) -> None:
+        """Say so if there is no class ``number``."""
+        if number not in self.names:
+            raise EditError(f"there is no class {number}. The classes are {describe_classes(self)}.")
+
+    def check_new(self, number: int, wish: str) -> None:
+        """Say so if class ``number`` is a known one, which must stay what the labels made it."""
+        self.check_class(number)
+        if number < self.n_known:
+            raise EditError(
+                f"{self.names[number]!r} is a known class: it comes from your labels and cannot be {wish}. "
+                "New classes can."
+            )
+
+    def checked_name(self, name: str) -> str:
+        """Return ``name`` without spaces around it, if a class can be called that."""
+        tidy = " ".join(name.split())
+        if not tidy or not tidy.isprintable():
+            raise EditError(f"a class cannot be called {name!r}. Give a name of printable characters.")
+        if len(tidy) > LONGEST_NAME:
+            raise EditError(f"the name has {len(tidy)} characters; {LONGEST_NAME} are the most.")
+        if tidy == JUNK_NAME:
+            raise EditError(f"{JUNK_NAME!r} stands for images that belong nowhere. Mark them as junk.")
+        if tidy in self.names.values():
+            raise EditError(f"there is a class {tidy!r} already. To make one class of the two, merge them.")
+        return tidy
+
+
+def describe_classes(sorting: Sorting, most: int = 12) -> str:
+    """Return the names of the classes, the first few of many."""
+    names = list(sorting.names.values())
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
