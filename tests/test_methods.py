@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from autonovel import Discoverer, pipeline
+from autonovel import Discoverer
 from autonovel.errors import InputError, UsageError
 from autonovel.labels import LABELS
 from autonovel.methods import METHODS, Problem
@@ -60,7 +60,7 @@ def bits(run: Path) -> dict[str, Any]:
 def no_report() -> Iterator[None]:
     """Leave the report out: it has tests of its own, and would take most of the time here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "_draw", lambda *_: None)
+        patch.setattr("autonovel.report.write_report", lambda *_: None)
         yield
 
 

@@ -81,6 +81,11 @@ def _start(bar: Bar, found: list[Bar]) -> str:
     return f"{bar.start} " if any(other.start == WITHOUT for other in found) else ""
 
 
+def _or_nothing(std: float | None) -> float:
+    """Return a length that is not drawn where there is none: a bar of length 0 would look like certainty."""
+    return float("nan") if std is None else std
+
+
 def _picture(label: str, found: list[Bar]) -> Any:
     import matplotlib
 
@@ -92,8 +97,9 @@ def _picture(label: str, found: list[Bar]) -> Any:
         for number, start in enumerate(starts):
             own = [bar for bar in found if bar.start == start]
             places = [systems.index(bar.system) + (number - (len(starts) - 1) / 2) * height for bar in own]
+            lengths, spread = [bar.mean for bar in own], [_or_nothing(bar.std) for bar in own]
             axes.barh(
-                places, [bar.mean for bar in own], 0.92 * height, xerr=[bar.std or 0.0 for bar in own], label=start,
+                places, lengths, 0.92 * height, xerr=spread, label=start,
                 color=style.FEW[(0, 5)[STARTS[start] != {}]], error_kw={"elinewidth": 1.1, "capsize": 2.5}, zorder=2,
             )  # fmt: skip
             for place, bar in zip(places, own, strict=True):
