@@ -262,10 +262,9 @@ def test_the_demo_compares_every_system(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_on_the_sample_every_system_beats_raw_pixels(tmp_path: Path) -> None:
-    """MCL is the exception: it does not always, see docs/results.md."""
     done = autonovel("demo", "--compare", "--seed", 1, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stdout + done.stderr
     acc = {name: s["acc"] for name, s in json.loads((tmp_path / "run" / "results.json").read_text())["systems"].items()}
-    assert acc["dtc"] >= 0.85
-    assert min(acc[name] for name in ("dtc", "rankstats", "rankstats-incremental")) > acc["kmeans-pixels"] + 0.1
+    assert min(acc[name] for name in ("dtc", "kcl", "mcl")) > acc["kmeans-pixels"]
+    assert acc["dtc"] >= 0.65 and acc["kcl"] >= 0.62 and min(acc["rankstats"], acc["rankstats-incremental"]) >= 0.93
     assert (tmp_path / "run" / "systems.png").exists()
