@@ -171,6 +171,7 @@ def test_ctrl_c_leaves_a_resumable_run(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "autonovel", "run", str(TINY), "--out", str(folder), "--device", "cpu"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells ignore it in the background
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not (folder / "metrics.jsonl").exists() and time.monotonic() < deadline:
