@@ -74,9 +74,17 @@ def test_the_weights_of_the_adapter_follow_the_seed() -> None:
     assert torch.equal(one[stem], other[stem])
 
 
-def test_grey_images_are_refused() -> None:
-    with pytest.raises(UsageError, match="3 channels"):
-        networks.NETWORKS["efficientnet-lite0"](1)
+def test_a_grey_image_is_one_of_three_channels_alike(model: Model) -> None:
+    grey = torch.rand(2, 1, 40, 40, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(model.features(grey), model.features(grey.expand(2, 3, 40, 40)))
+        fresh = networks.build("efficientnet-lite0", 1, torch.full((1,), 0.4), torch.full((1,), 0.3), 0).eval()
+        assert fresh.features(grey).shape == (2, 1280)
+
+
+def test_other_numbers_of_channels_are_refused() -> None:
+    with pytest.raises(UsageError, match="4 channels"):
+        networks.NETWORKS["efficientnet-lite0"](4)
 
 
 @pytest.mark.parametrize(

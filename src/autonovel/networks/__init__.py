@@ -32,6 +32,8 @@ def build(network: Network | str, channels: int, mean: Tensor, std: Tensor, seed
     A name stands for the network without further settings.
     """
     settings = Network(name=network) if isinstance(network, str) else network
+    if settings.name in PRETRAINED:
+        mean, std = (values.expand(efficientnet.COLOURS) for values in (mean, std))
     model = Model(make_trunk(settings, channels), mean, std)
     heads.initialise(model.trunk, draws.generator(seed, 1))
     return model

