@@ -4,7 +4,7 @@ Where the network is held fixed, training needs nothing else, and a step on its 
 """
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -17,6 +17,7 @@ from autonovel import draws
 from autonovel.augment import Augmentation
 from autonovel.data import ImageSet
 from autonovel.errors import RunFolderError
+from autonovel.methods.views import augmentation
 from autonovel.networks import Adapted, Model
 from autonovel.run_folder import replace_file
 from autonovel.settings import Recipe
@@ -33,7 +34,7 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
 
     Chunks of them are kept in ``folder``, so that a killed run goes on where it was.
     """
-    augment = Augmentation(**asdict(recipe.pretrain.augment))
+    augment = augmentation(recipe.pretrain)
     title = f"features of {what}"
     chunks, done, total = [], 0, len(images) * views
     display.begin(title, total, 0)

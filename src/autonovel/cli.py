@@ -94,8 +94,10 @@ def _whole_numbers(option: str, text: str) -> list[int]:
 
 
 def _stages(text: str) -> tuple[int, ...]:
+    from autonovel.settings import ALL_STAGES
+
     chosen = tuple(sorted(set(_whole_numbers("--stages", text))))
-    if not chosen or not set(chosen) <= {1, 2, 3}:
+    if not chosen or not set(chosen) <= set(ALL_STAGES):
         raise UsageError(f"--stages is {text!r}; choose among 1 (rotation), 2 (supervised) and 3 (joint), such as 1,2.")
     return chosen
 

@@ -1,11 +1,14 @@
 """The commands that look at, correct and export a finished run; as thin and as late to import as ``cli.py``."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from autonovel.edited import EditedRun
 
 PANEL = "Look, correct, export"
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
@@ -19,6 +22,14 @@ Data = Annotated[Path | None, typer.Option("--data", help="Folder of the images,
 
 def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
     """Add the commands to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+
+    @contextmanager
+    def correcting(run: Path) -> Iterator["EditedRun"]:
+        with plain_errors():
+            from autonovel.corrections import Correction
+
+            with Correction(run) as edited:
+                yield edited
 
     @app.command(rich_help_panel=PANEL)
     def review(
@@ -36,11 +47,8 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
     @app.command(rich_help_panel=PANEL)
     def rename(run: Run, name: Class, to: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
         """Give a new class of RUN another name."""
-        with plain_errors():
-            from autonovel.corrections import Correction
-
-            with Correction(run) as edited:
-                edited.rename(name, to)
+        with correcting(run) as edited:
+            edited.rename(name, to)
 
     @app.command(rich_help_panel=PANEL)
     def merge(
@@ -49,11 +57,8 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
         others: Annotated[list[str], typer.Argument(metavar="CLASS…", help="Classes that go.", show_default=False)],
     ) -> None:
         """Put all images of one or more new classes of RUN into the class INTO."""
-        with plain_errors():
-            from autonovel.corrections import Correction
-
-            with Correction(run) as edited:
-                edited.merge(into, *others)
+        with correcting(run) as edited:
+            edited.merge(into, *others)
 
     @app.command(rich_help_panel=PANEL)
     def split(
@@ -66,11 +71,8 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
         to: Annotated[str | None, typer.Option("--name", help="Name of the part split off. Default: new-N.")] = None,
     ) -> None:
         """Make a class of its own of some images of a class of RUN."""
-        with plain_errors():
-            from autonovel.corrections import Correction
-
-            with Correction(run) as edited:
-                edited.split(name, images, to)
+        with correcting(run) as edited:
+            edited.split(name, images, to)
 
     @app.command(rich_help_panel=PANEL)
     def move(
@@ -79,11 +81,8 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
         to: Annotated[str, typer.Option("--to", metavar="CLASS", help="Class that gets them.", show_default=False)],
     ) -> None:
         """Move images of RUN into another class."""
-        with plain_errors():
-            from autonovel.corrections import Correction
-
-            with Correction(run) as edited:
-                edited.move(images, to)
+        with correcting(run) as edited:
+            edited.move(images, to)
 
     @app.command(rich_help_panel=PANEL)
     def junk(
@@ -93,20 +92,17 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
     ) -> None:
         """Mark images of RUN, or a whole new class, as belonging nowhere."""
         with plain_errors():
-            from autonovel.corrections import Correction, one_of
+            from autonovel.corrections import one_of
 
             one_of(images, name)
-            with Correction(run) as edited:
-                edited.junk(images or []) if name is None else edited.junk_class(name)
+        with correcting(run) as edited:
+            edited.junk(images or []) if name is None else edited.junk_class(name)
 
     @app.command(rich_help_panel=PANEL)
     def undo(run: Run) -> None:
         """Take back the last edit of RUN that is in force."""
-        with plain_errors():
-            from autonovel.corrections import Correction
-
-            with Correction(run) as edited:
-                edited.undo()
+        with correcting(run) as edited:
+            edited.undo()
 
     @app.command(rich_help_panel=PANEL)
     def edits(run: Run, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:

@@ -12,6 +12,7 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.look_commands import print_results, print_table
+from autonovel.settings import ALL_STAGES
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
 from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings
@@ -30,7 +31,7 @@ def run_recipe(
     keep_going: bool,
     started: float = STARTED,
     bases: Sequence[Path] = (),
-    stages: tuple[int, ...] = (1, 2, 3),
+    stages: tuple[int, ...] = ALL_STAGES,
     variant: Variant = FULL_VARIANT,
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
@@ -107,7 +108,7 @@ def reproduce_recipe(
     device: str,
     keep_going: bool,
     compared: tuple[Variant, ...] = (),
-    stages: tuple[int, ...] = (1, 2, 3),
+    stages: tuple[int, ...] = ALL_STAGES,
     systems: Variant = FULL_VARIANT,
 ) -> None:
     """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table."""

@@ -35,13 +35,12 @@ from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
 from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
-from autonovel.settings import Recipe
+from autonovel.settings import ALL_STAGES, Recipe
 from autonovel.training import checkpoint
 from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
 
-ALL_STAGES = (1, 2, 3)
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
 
 

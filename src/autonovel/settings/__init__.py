@@ -8,9 +8,9 @@ from autonovel.settings.counting import Count
 from autonovel.settings.images import PLACES, Augment, Data, Network, Run
 from autonovel.settings.recipe import Recipe
 from autonovel.settings.section import Section
-from autonovel.settings.stages import FROZEN, Joint, Pretrain, Stage, Supervised
+from autonovel.settings.stages import ALL_STAGES, FROZEN, Joint, Pretrain, Stage, Supervised
 
 __all__ = [
-    "FROZEN", "PLACES", "Augment", "Count", "Data", "Dtc", "Joint", "Linear", "Network", "PairClustering", "Pretrain",
-    "Recipe", "Run", "Section", "Similarity", "Stage", "Supervised",
+    "ALL_STAGES", "FROZEN", "PLACES", "Augment", "Count", "Data", "Dtc", "Joint", "Linear", "Network", "PairClustering",
+    "Pretrain", "Recipe", "Run", "Section", "Similarity", "Stage", "Supervised",
 ]  # fmt: skip

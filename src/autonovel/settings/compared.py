@@ -9,17 +9,23 @@ from autonovel.settings.stages import FROZEN, Stage
 
 
 @dataclass(frozen=True, kw_only=True)
-class Similarity(Stage):
-    """The similarity network of KCL and MCL: do two images of known classes show the same class?"""
+class PairStage(Stage):
+    """What both stages of KCL and MCL have in common."""
 
-    epochs: int = setting(50, "passes over the labelled images", L2C, low=1)
     optimiser: str = setting("adam", "optimiser", L2C, choices=("sgd", "adam"))
     lr: float = setting(1e-3, "peak learning rate", L2C, low=0)
     weight_decay: float = setting(0.0, "L2 penalty", L2C, low=0)
     schedule: str = setting("multistep", "shape of the learning rate over the epochs", L2C,
                             choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
-    decay_at: tuple[int, ...] = setting((30, 40), "epochs of decay (multistep)", L2C)
     frozen: tuple[str, ...] = setting(FROZEN, "blocks of the network held fixed", "as stages 2 and 3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Similarity(PairStage):
+    """The similarity network of KCL and MCL: do two images of known classes show the same class?"""
+
+    epochs: int = setting(50, "passes over the labelled images", L2C, low=1)
+    decay_at: tuple[int, ...] = setting((30, 40), "epochs of decay (multistep)", L2C)
     batch: str = setting("classes", "classes: a few known classes in equal numbers in every batch; merged: one shuffle "
                          "of the labelled images", L2C, choices=("classes", "merged"))  # fmt: skip
     classes_per_batch: int = setting(0, "known classes in a batch (0: as many as there are new ones, so that pairs "
@@ -32,17 +38,11 @@ class Similarity(Stage):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairClustering(Stage):
+class PairClustering(PairStage):
     """KCL and MCL: cluster the unlabelled images so that the decisions of the similarity network hold."""
 
     epochs: int = setting(150, "passes over the unlabelled images", L2C, low=1)
-    optimiser: str = setting("adam", "optimiser", L2C, choices=("sgd", "adam"))
-    lr: float = setting(1e-3, "peak learning rate", L2C, low=0)
-    weight_decay: float = setting(0.0, "L2 penalty", L2C, low=0)
-    schedule: str = setting("multistep", "shape of the learning rate over the epochs", L2C,
-                            choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
     decay_at: tuple[int, ...] = setting((100,), "epochs of decay (multistep)", L2C)
-    frozen: tuple[str, ...] = setting(FROZEN, "blocks of the network held fixed", "as stages 2 and 3")
     out_dim: int = setting(0, "clusters (0: the number of new classes); with more, some may stay empty", L2C, low=0)
 
 

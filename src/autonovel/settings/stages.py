@@ -37,6 +37,7 @@ class Stage(Section):
     augment: Augment = field(default_factory=Augment, metadata={"doc": "random views"})
 
 
+ALL_STAGES = (1, 2, 3)
 FROZEN = ("stem", "block1", "block2", "block3")
 
 
