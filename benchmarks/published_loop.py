@@ -1,30 +1,31 @@
 """Training steps in the shape of the published loop, for comparison; written from its description, with care.
 
-Images are transformed one by one in two loader workers, every view is a pass of its own in float32, and all ordered
-pairs of unlabelled images are enumerated.
+Images are transformed one by one, as Pillow images, in two loader workers; every view is a pass of its own in float32;
+and all ordered pairs of unlabelled images are enumerated.
 """
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image, ImageOps
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
-MEAN, STD = np.float32(0.5), np.float32(0.25)
+MEAN, STD = torch.tensor([0.49, 0.48, 0.45]).view(3, 1, 1), torch.tensor([0.25, 0.24, 0.26]).view(3, 1, 1)
 
 
-def _crop_and_flip(image: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint8]:
+def _crop_and_flip(image: Image.Image, rng: np.random.Generator) -> Image.Image:
     """Return a random crop of one padded image, mirrored half of the time."""
-    padded = np.pad(image, ((4, 4), (4, 4), (0, 0)))
-    top, left = rng.integers(0, 9, 2)
-    cut = padded[top : top + image.shape[0], left : left + image.shape[1]]
-    return cut[:, ::-1] if rng.random() < 0.5 else cut
+    padded = ImageOps.expand(image, 4)
+    left, top = (int(shift) for shift in rng.integers(0, 9, 2))
+    cut = padded.crop((left, top, left + image.width, top + image.height))
+    return cut.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if rng.random() < 0.5 else cut
 
 
-def _to_tensor(image: NDArray[np.uint8]) -> Tensor:
-    scaled = (image.astype(np.float32) / 255 - MEAN) / STD
-    return torch.from_numpy(np.ascontiguousarray(scaled.transpose(2, 0, 1)))
+def _to_tensor(image: Image.Image) -> Tensor:
+    scaled = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous().float().div(255)
+    return scaled.sub_(MEAN).div_(STD)
 
 
 class Views(Dataset[tuple[Tensor, int]]):
@@ -39,10 +40,10 @@ class Views(Dataset[tuple[Tensor, int]]):
 
     def __getitem__(self, number: int) -> tuple[Tensor, int]:
         """Return the views of one image and its label."""
-        image = self.images[number]
+        image = Image.fromarray(self.images[number])
         if self.rotations:
             view = _crop_and_flip(image, self.rng)
-            return torch.stack([_to_tensor(np.rot90(view, turns)) for turns in range(4)]), 0
+            return torch.stack([_to_tensor(view.rotate(90 * turns)) for turns in range(4)]), 0
         views = [_to_tensor(_crop_and_flip(image, self.rng)) for _ in range(self.n_views)]
         return torch.stack(views), int(self.y[number])
 

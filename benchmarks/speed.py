@@ -26,6 +26,7 @@ from autonovel.training import optimisers
 from autonovel.training.steps import Step
 
 BATCH, KNOWN, NEW = 128, 5, 5
+IMAGES = 100 * BATCH  # an epoch outlasts the measurement, so that the loader never starts anew inside it
 FROZEN = settings.FROZEN
 
 
@@ -55,7 +56,7 @@ def timed(step: Callable[[], int], device: torch.device, steps: int, warm_up: in
 
 def published(stage: str, device: torch.device) -> Callable[[], int]:
     """Return one step of the published loop's shape."""
-    images, y, _ = random_images(10 * BATCH)
+    images, y, _ = random_images(IMAGES)
     trunk = networks.NETWORKS["resnet18"](3).to(device)
     trunk.freeze(() if stage == "rotation" else FROZEN)
     heads = tuple(nn.Linear(512, n).to(device) for n in ((4, 1) if stage == "rotation" else (KNOWN, NEW)))
@@ -90,7 +91,7 @@ def published(stage: str, device: torch.device) -> Callable[[], int]:
 
 def ours(stage: str, device: torch.device) -> Callable[[], int]:
     """Return one step of ours."""
-    _, _, images = random_images(10 * BATCH)
+    _, _, images = random_images(IMAGES)
     views = settings.Augment(crop=4, flip=True)
     made = {
         "rotation": lambda: Rotation(settings.Pretrain(augment=views), 0),

@@ -13,8 +13,9 @@ def make(s: Stage, parameters: Iterable[nn.Parameter]) -> Optimizer:
     """Return the optimiser of a stage for the parameters that are not frozen."""
     trained = [p for p in parameters if p.requires_grad]
     if s.optimiser == "adam":
-        # fused: its step counter lives on the device, where a recorded step can see it
-        return torch.optim.Adam(trained, lr=s.lr, weight_decay=s.weight_decay, fused=True)
+        # capturable: its step counter lives on the device, where a recorded step can see it
+        on_gpu = any(p.is_cuda for p in trained)
+        return torch.optim.Adam(trained, lr=s.lr, weight_decay=s.weight_decay, fused=True, capturable=on_gpu)
     return torch.optim.SGD(
         trained,
         lr=s.lr,
