@@ -11,10 +11,11 @@ from sklearn.decomposition import PCA
 from torch import Tensor, nn
 
 from autonovel import draws, networks, selftest, settings
+from autonovel.clustering.metric import principal_components
 from autonovel.data import Batch, ByClass, ImageSet, Resident
 from autonovel.embedding import features
 from autonovel.methods import METHODS, Problem
-from autonovel.methods.dtc import Sharpen, Start, assignments, principal_components
+from autonovel.methods.dtc import Sharpen, Start, assignments
 from autonovel.methods.linear import LinearClassifier
 from autonovel.methods.pair_clustering import Cluster
 from autonovel.methods.similarity import LearnSimilarity, network_of, pair_logits, same_class

@@ -17,8 +17,8 @@ from autonovel.clustering.count import Estimate, Points, estimate
 from autonovel.clustering.metric import class_metric
 from autonovel.data import ImageSet
 from autonovel.embedding import features
+from autonovel.methods.pretrained_kmeans import own_features
 from autonovel.methods.supervised import Supervised
-from autonovel.networks import Model
 from autonovel.run_folder import FORMAT, read_json, write_json
 from autonovel.settings import Count, Recipe
 from autonovel.training.loop import run_stage
@@ -84,7 +84,10 @@ def count(job: "Job") -> dict[str, Any]:
     taught = without(job.train, chosen.classes)
     parts = stage_features(job, taught, chosen)
     start = time.monotonic()
-    x = class_metric(parts, taught.y, settings.shrinkage) if settings.features == "metric" else parts[-1]
+    if settings.features == "plain":
+        x = parts[-1]
+    else:
+        x = class_metric(parts, taught.y, settings.shrinkage, settings.dimensions)
     probe = torch.full_like(job.train.y, -2)  # known classes that teach: no part of the count
     probe[job.train.unlabelled] = -1
     for number in chosen.classes:
@@ -102,7 +105,7 @@ def count(job: "Job") -> dict[str, Any]:
 
 def choose_probes(n_known: int, settings: Count, seed: int) -> Probes:
     """Return known classes to play new ones, drawn at random; none if there are too few."""
-    if n_known < FEWEST_PROBES + FEWEST_TAUGHT:
+    if n_known < FEWEST_PROBES + FEWEST_TAUGHT or not settings.probe_share:
         return Probes()
     n = min(max(round(settings.probe_share * n_known), FEWEST_PROBES), n_known - FEWEST_TAUGHT)
     order = torch.randperm(n_known, generator=draws.generator(seed, 43)).tolist()
@@ -127,8 +130,8 @@ def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]
     stage_1 = r.pretrain if pretrained else replace(r.pretrain, kind="none")
     no_labels = replace(r, pretrain=stage_1, supervised=replace(r.supervised, epochs=0))
     model, _ = pipeline.extractor(replace(job, recipe=no_labels))
-    parts = [_before_labels(model, job.train)] if pretrained else []
-    if not r.supervised.epochs:
+    parts = [own_features(model, job.train)] if pretrained else []
+    if not r.supervised.epochs or (parts and r.count.features == "pretrained"):
         return parts or [features(model, job.train.images)]
     stage = pipeline.shared_stages(job)["supervised"]
     folder, label = job.folder, ""
@@ -138,13 +141,6 @@ def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]
         _forget_other_probes(job, chosen)
     run_stage(model, stage, taught, job.context(folder, label))
     return [*parts, features(model, job.train.images)]
-
-
-def _before_labels(model: Model, images: ImageSet) -> Tensor:
-    """Return the features of stage 1; of a pretrained network its own, without the layer that labels will teach."""
-    if isinstance(images.images, Tensor) and images.images.ndim == 3:
-        return images.images[:, 0].float()
-    return features(model, images.images)
 
 
 def _forget_other_probes(job: "Job", chosen: Probes) -> None:
@@ -213,13 +209,15 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
         )
         if job.recipe.pretrain.kind in ("weights", "imagenet"):
             said.append("The pretrained weights did not learn from those classes.")
+    elif not settings.probe_share:
+        said.append("No known class played a new one (count.probe_share is 0): the silhouette alone decides.")
     else:
         fewest = FEWEST_PROBES + FEWEST_TAUGHT
         said.append(
             f"{n_known} known classes are fewer than {fewest}, too few for some of them to play new ones: "
             "the silhouette alone decides."
         )
-    if settings.features == "metric":
+    if settings.features != "plain":
         said.append("New classes spread as known ones do: distances are scaled by how images of a known class differ.")
     mixed = ", and more unlabelled images than images of known classes" if chosen.classes and settings.majority else ""
     said.append(f"A new class holds more than {settings.size_ratio:.3g} of the images of the largest one{mixed}.")

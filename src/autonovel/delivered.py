@@ -8,7 +8,8 @@ from safetensors.torch import load as load_tensors
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError
-from autonovel.networks import Model, heads, make_trunk
+from autonovel.networks import Adapted, Model, Trunk, heads, make_trunk
+from autonovel.networks.adapted import ADAPTER
 from autonovel.run_folder import check_format
 
 
@@ -22,7 +23,10 @@ def load_model(folder: Path) -> Model:
     try:
         tensors = load_tensors(path.read_bytes())
         mean = tensors["mean"].flatten()
-        model = Model(make_trunk(settings.network, len(mean)), mean, tensors["std"].flatten())
+        trunk: Trunk = make_trunk(settings.network, len(mean))
+        if isinstance(trunk, Adapted) and not any(name.startswith(f"trunk.blocks.{ADAPTER}.") for name in tensors):
+            trunk = trunk.without_adapter()  # as the method took it that delivered
+        model = Model(trunk, mean, tensors["std"].flatten())
         for head in ("known", "new"):
             model.heads[head] = heads.empty_head(tensors, f"heads.{head}")
         model.load_state_dict(tensors)

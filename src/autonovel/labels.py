@@ -3,6 +3,7 @@
 LABELS = {
     "kmeans-pixels": "k-means on raw pixels",
     "kmeans": "k-means on stage-2 features",
+    "kmeans-pretrained": "k-means on pretrained features",
     "kcl": "KCL",
     "mcl": "MCL",
     "dtc": "DTC",

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from autonovel import counting, discovery, networks, record
+from autonovel import choosing, counting, discovery, networks, record
 from autonovel.cached_views import with_cached_views
 from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics
@@ -138,7 +138,8 @@ def _check_earlier_stages(job: Job) -> None:
 def _run(job: Job, seen: Job) -> Outcome:
     _, seconds = extractor(seen)
     seconds |= counting.seconds_spent(seen)
-    primary, *others = job.recipe.run.systems
+    primary, *others = choosing.systems_in_order(seen)
+    seconds |= choosing.seconds_spent(seen)
     failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
         found = system(seen, primary, job.folder)
@@ -149,7 +150,7 @@ def _run(job: Job, seen: Job) -> Outcome:
     for name in others:
         path = job.folder / "systems" / name / "results.json"
         records[name] = read_json(path) if path.exists() else {"scores": None, "seconds": 0.0, "incremental": None}
-    outcome = _deliver(job, found, records, seconds)
+    outcome = _deliver(job, primary, found, records, seconds)
     if failures:
         raise failures[0]
     record.finish(job.folder, job.device)
@@ -285,7 +286,7 @@ def _companions(job: Job, names: list[str]) -> Iterator[Companions]:
         companions.stop()
 
 
-def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str, float]) -> Outcome:
+def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seconds: dict[str, float]) -> Outcome:
     """Write the model, the embedding, the discovery, the scores and the report."""
     checkpoint.save_model(job.folder / "model.safetensors", found.model)
     found.embedding.save(job.folder / "embedding.safetensors")
@@ -293,24 +294,25 @@ def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str,
     result.save(job.folder)
     seconds |= {name: content["seconds"] for name, content in records.items()}
     results = record.results(job.folder, records, seconds)
-    _warn_of_a_blind_classifier(job, found.embedding)
+    _warn_of_a_blind_classifier(job, primary, found.embedding)
     job.display.say("Scored; drawing the map and the report.")
     drawing = time.monotonic()
     draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
-    stages = sum(seconds[name] for name in (*shared_stages(job), job.recipe.run.systems[0]))
+    stages = sum(seconds[name] for name in (*shared_stages(job), primary))
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
     write_json(job.folder / "results.json", results)
     return Outcome(found.model, found.embedding, result, results)
 
 
-def _warn_of_a_blind_classifier(job: Job, embedding: Embedding) -> None:
+def _warn_of_a_blind_classifier(job: Job, primary: str, embedding: Embedding) -> None:
     """Say so if the joint classifier puts nearly no unlabelled image into a new class: it was trained too little."""
     if embedding.p_known.shape[1] > job.train.n_known:
         answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)
         share = float((answers >= job.train.n_known).float().mean())
         if share < FEW:
-            section = "joint" if job.recipe.run.systems[0].startswith("rankstats") else "linear"
+            other = "centres" if primary == "kmeans-pretrained" else "linear"
+            section = "joint" if primary.startswith("rankstats") else other
             job.display.say(
                 f"Beware: the joint classifier puts only {100 * share:.1f} % of unlabelled images into new classes. "
                 "The new classes themselves stand in discovery.csv; to predict with it, train longer "

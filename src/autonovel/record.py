@@ -92,6 +92,11 @@ def counted(folder: Path, n_new: int) -> None:
     write_json(folder / "run.json", check_format(folder) | {"n_new": n_new})
 
 
+def chosen(folder: Path, primary: str) -> None:
+    """Put the system that delivers into ``run.json`` of a run that found out by trials."""
+    write_json(folder / "run.json", check_format(folder) | {"primary": primary})
+
+
 def _digest(images: ImageSet) -> str:
     """Return a checksum of images, labels and class names; the same however the images are held."""
     sums = hashlib.blake2b(digest_size=16)

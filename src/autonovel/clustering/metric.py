@@ -7,7 +7,7 @@ from torch.nn import functional as F
 CHUNK = 8192
 
 
-def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float) -> Tensor:
+def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float, dimensions: int = 0) -> Tensor:
     """Return the features side by side, in a metric under which known classes are round and of one size.
 
     With W the covariance inside the known classes, x ↦ W^(−1/2) (x − mean), scaled to length 1.  Directions in which
@@ -17,15 +17,24 @@ def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float) -> Tensor:
         parts: features of every image, each n×d, from different depths of training; each gets the same weight.
         y: known class of each image, −1 for the others.
         shrinkage: share of W that is replaced by its mean variance in all directions.
+        dimensions: directions of largest variance of all images that are kept (0: all); W is poorly known where a
+            class has fewer images than there are directions.
     """
     known = y >= 0
     x = torch.cat([part / part[~known].var(dim=0).sum().sqrt().clamp(min=1e-12) for part in parts], dim=1)
-    x = x - x.mean(dim=0)
+    x = principal_components(x, dimensions) if 0 < dimensions < x.shape[1] else x - x.mean(dim=0)
     w = _covariance_inside_classes(x[known], y[known])
     round_part = w.trace() / len(w) * torch.eye(len(w), dtype=w.dtype)
     variance, directions = torch.linalg.eigh((1 - shrinkage) * w + shrinkage * round_part)
     scaled = (directions * variance.clamp(min=1e-12 * float(w.trace()) + 1e-30).rsqrt()).float()
     return F.normalize(x @ scaled, dim=1)
+
+
+def principal_components(x: Tensor, count: int) -> Tensor:
+    """Return the rows of ``x`` along their ``count`` directions of largest variance."""
+    centred = x.double() - x.double().mean(dim=0)
+    vectors: Tensor = torch.linalg.eigh(centred.T @ centred).eigenvectors  # by rising variance
+    return (centred @ vectors.flip(1)[:, :count]).float()
 
 
 def _covariance_inside_classes(x: Tensor, y: Tensor) -> Tensor:

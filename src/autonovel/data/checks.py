@@ -10,8 +10,11 @@ from autonovel.networks import PRETRAINED, Trunk, make_trunk
 from autonovel.settings import Joint, Recipe, Stage
 
 
-def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe) -> None:
-    """Raise an error if ``recipe`` cannot discover ``n_new`` classes (None: still to be counted) in ``images``."""
+def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe, seen: bool = False) -> None:
+    """Raise an error if ``recipe`` cannot discover ``n_new`` classes (None: still to be counted) in ``images``.
+
+    Images already ``seen`` as training sees them have been through the questions about their shape.
+    """
     weights = Path(recipe.pretrain.weights)
     if recipe.pretrain.kind == "weights" and not (recipe.pretrain.weights and weights.is_file()):
         raise UsageError(
@@ -23,7 +26,8 @@ def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe) -> None:
     _check_classes(images, at_least)
     _check_batches(images, recipe)
     _check_clusters(images, at_least, recipe)
-    _check_shapes(images, recipe)
+    if not seen:
+        _check_shapes(images, recipe)
 
 
 def _check_network(recipe: Recipe) -> None:
@@ -38,6 +42,11 @@ def _check_network(recipe: Recipe) -> None:
         raise UsageError(
             f"network.adapter, unit_length and cached_views are for a pretrained network ({', '.join(PRETRAINED)}), "
             f"not for {network.name}. Leave them out."
+        )
+    if "kmeans-pretrained" in recipe.run.systems and kind != "imagenet":
+        raise UsageError(
+            "kmeans-pretrained clusters the features of a pretrained network, but pretrain.kind is "
+            f"{kind}. Choose a recipe with such a network (photos), or the system kmeans."
         )
     stages: dict[str, Stage] = {"supervised": recipe.supervised, **_joint_sections(recipe)}
     stages |= {name: stage for name, stage in clustering_sections(recipe).items() if name != "linear"}
@@ -94,6 +103,7 @@ def _check_batches(images: ImageSet, recipe: Recipe) -> None:
         there, kind = {
             "similarity": (labelled, "labelled images"),
             "linear": (len(images), "images"),
+            "centres": (len(images), "images"),
         }.get(section, (unlabelled, "unlabelled images"))
         wanted.append((f"{section}.batch_size", stage.batch_size, there, kind))
     for name, size, there, kind in wanted:
@@ -116,7 +126,7 @@ def _joint_sections(recipe: Recipe) -> dict[str, Joint]:
 
 
 def clustering_sections(recipe: Recipe) -> dict[str, Stage]:
-    """Return the settings of KCL, MCL and DTC that this run uses, by section."""
+    """Return the settings of KCL, MCL, DTC and k-means on pretrained features that this run uses, by section."""
     used: dict[str, Stage] = {
         name: getattr(recipe, name) for name in ("kcl", "mcl", "dtc") if name in recipe.run.systems
     }
@@ -124,6 +134,8 @@ def clustering_sections(recipe: Recipe) -> dict[str, Stage]:
         used["similarity"] = recipe.similarity
     if used and recipe.linear.epochs:
         used["linear"] = recipe.linear
+    if "kmeans-pretrained" in recipe.run.systems:
+        used["centres"] = recipe.centres
     return used
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autonovel.data.streamed import FilePixels, Streamed
+from autonovel.data.streamed import FilePixels, HostPixels, Streamed
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,21 @@ class ImageSet:
     def unlabelled(self) -> Tensor:
         """Return which images are unlabelled, as a boolean vector."""
         return self.y < 0
+
+    def rows(self, rows: Tensor) -> "ImageSet":
+        """Return the images ``rows``, with what is known of them."""
+        images: Tensor | Streamed
+        if isinstance(self.images, FilePixels):
+            images = self.images.subset(rows)
+        else:
+            images = HostPixels(self.images[rows]) if isinstance(self.images, HostPixels) else self.images[rows]
+        return replace(
+            self,
+            images=images,
+            y=self.y[rows],
+            ids=tuple(self.ids[row] for row in rows.tolist()),
+            truth=None if self.truth is None else self.truth[rows],
+        )
 
     def resized(self, side: int) -> "ImageSet":
         """Return the set with images of side×side pixels (0: as they are)."""

@@ -5,6 +5,7 @@ from autonovel.methods.kcl import KCL
 from autonovel.methods.kmeans import KMeans
 from autonovel.methods.mcl import MCL
 from autonovel.methods.method import Method, Problem
+from autonovel.methods.pretrained_kmeans import PretrainedKMeans
 from autonovel.methods.rankstats import RankStats
 
 METHODS: dict[str, Method] = {
@@ -14,6 +15,7 @@ METHODS: dict[str, Method] = {
     "kcl": KCL(),
     "mcl": MCL(),
     "kmeans": KMeans(),
+    "kmeans-pretrained": PretrainedKMeans(),
 }
 
 __all__ = ["METHODS", "Method", "Problem"]

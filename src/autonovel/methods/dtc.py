@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from autonovel import draws, settings
+from autonovel.clustering.metric import principal_components
 from autonovel.data import Batch, ImageSet, Merged, Sampler
 from autonovel.embedding import features
 from autonovel.methods.kmeans import centres
@@ -23,13 +24,6 @@ from autonovel.networks import Model, heads
 from autonovel.objectives import consistency, kl_to_target, ramp, running_average, sharpened, student_t
 from autonovel.settings import Recipe
 from autonovel.training.stage import Progress, Stage, Terms
-
-
-def principal_components(z: Tensor, count: int) -> Tensor:
-    """Return the rows of ``z`` along their ``count`` directions of largest variance."""
-    x = z.double() - z.double().mean(dim=0)
-    vectors: Tensor = torch.linalg.eigh(x.T @ x).eigenvectors  # by rising variance
-    return (x @ vectors.flip(1)[:, :count]).float()
 
 
 def unlabelled_features(model: Model, images: ImageSet) -> Tensor:

@@ -19,7 +19,7 @@ class Adapted(Trunk):
 
     def __init__(self, pretrained: Trunk, width: int, unit_length: bool) -> None:
         super().__init__(OrderedDict(pretrained.blocks.items()), width or pretrained.n_features)
-        self.unit_length = unit_length
+        self.unit_length, self.n_pooled = unit_length, pretrained.n_features
         if width:
             # without a bias, which BatchNorm would take away again
             layers = nn.Linear(pretrained.n_features, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()
@@ -29,6 +29,11 @@ class Adapted(Trunk):
         """Return the pretrained network's own features of images, scaled to unit length if so told."""
         z = self.average(x, [name for name in self.blocks if name != ADAPTER])
         return F.normalize(z) if self.unit_length else z
+
+    def without_adapter(self) -> "Adapted":
+        """Return the network, the same blocks, with its own features."""
+        own = OrderedDict((name, block) for name, block in self.blocks.items() if name != ADAPTER)
+        return Adapted(Trunk(own, self.n_pooled), 0, self.unit_length)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the features of images (n×c×h×w), or of their pooled features (n×d)."""

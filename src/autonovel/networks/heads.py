@@ -16,6 +16,15 @@ def linear_head(n_features: int, n_classes: int, rng: torch.Generator) -> nn.Lin
     return head
 
 
+def last_rows(head: nn.Linear, n_classes: int) -> nn.Linear:
+    """Return a head of the last ``n_classes`` classes of ``head`` alone."""
+    out = nn.Linear(head.in_features, n_classes, device=head.weight.device)
+    with torch.no_grad():
+        out.weight.copy_(head.weight[-n_classes:])
+        out.bias.copy_(head.bias[-n_classes:])
+    return out
+
+
 def grown_head(old: nn.Linear, n_new: int, rng: torch.Generator, new_bias: str = "below") -> nn.Linear:
     """Return ``old`` extended by ``n_new`` classes for incremental learning.
 

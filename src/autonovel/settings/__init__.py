@@ -3,7 +3,7 @@
 ``autonovel show`` prints this page for a recipe; ``recipe.py`` reads and checks values for it.
 """
 
-from autonovel.settings.compared import Dtc, Linear, PairClustering, Similarity
+from autonovel.settings.compared import Centres, Dtc, Linear, PairClustering, Similarity
 from autonovel.settings.counting import Count
 from autonovel.settings.images import PLACES, Augment, Data, Network, Run
 from autonovel.settings.recipe import Recipe
@@ -11,6 +11,6 @@ from autonovel.settings.section import Section
 from autonovel.settings.stages import ALL_STAGES, FROZEN, Joint, Pretrain, Stage, Supervised
 
 __all__ = [
-    "ALL_STAGES", "FROZEN", "PLACES", "Augment", "Count", "Data", "Dtc", "Joint", "Linear", "Network", "PairClustering",
-    "Pretrain", "Recipe", "Run", "Section", "Similarity", "Stage", "Supervised",
+    "ALL_STAGES", "FROZEN", "PLACES", "Augment", "Centres", "Count", "Data", "Dtc", "Joint", "Linear", "Network",
+    "PairClustering", "Pretrain", "Recipe", "Run", "Section", "Similarity", "Stage", "Supervised",
 ]  # fmt: skip

@@ -14,10 +14,14 @@ class Count(Section):
                                "of images says)")  # fmt: skip
     most: int = setting(100, "largest number of new classes considered", DTC, low=2)
     features: str = setting("metric", "metric: features of stages 1 and 2, scaled by how images of one known class "
-                            "differ; plain: those of stage 2 as they are", choices=("metric", "plain"))  # fmt: skip
+                            "differ; pretrained: likewise, of stage 1 alone; plain: those of stage 2 as they are",
+                            choices=("metric", "pretrained", "plain"))  # fmt: skip
+    dimensions: int = setting(0, "directions of largest variance kept before the scaling, where features are many and "
+                              "known images few (0: all)", low=0)  # fmt: skip
     shrinkage: float = setting(0.1, "share of the covariance inside known classes that is replaced by its mean "
                                "variance (metric)", low=0, high=1)  # fmt: skip
-    probe_share: float = setting(0.125, "share of the known classes that play new ones, at least four",
+    probe_share: float = setting(0.125, "share of the known classes that play new ones, at least four (0: none, "
+                                 "the silhouette alone decides)",
                                  "10 of 80 classes in " + DTC, low=0, high=0.9)  # fmt: skip
     anchor_share: float = setting(0.6, "share of those whose images are held in their clusters", DTC, low=0, high=0.9)
     size_ratio: float = setting(0.01, "a cluster below this share of the largest does not count", DTC, low=0, high=1)

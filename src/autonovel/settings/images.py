@@ -16,6 +16,8 @@ class Run(Section):
         "systems to run and compare; the first is the one whose classes are delivered",
         choices=LABELS,
     )
+    trials: int = setting(0, "times that some known classes play new ones, to choose which of the systems delivers "
+                          "(0: the first)", low=0)  # fmt: skip
     parallel: bool = setting(False, "train the systems' last stages as processes beside each other (CPU only)")
     checkpoint_seconds: float = setting(20.0, "seconds between checkpoints inside a stage", low=0)
     cuda_graphs: bool = setting(True, "on a CUDA device, record each step as a graph and replay it")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
-from autonovel.settings.compared import Dtc, Linear, PairClustering, Similarity
+from autonovel.settings.compared import Centres, Dtc, Linear, PairClustering, Similarity
 from autonovel.settings.counting import Count
 from autonovel.settings.images import Data, Network, Run
 from autonovel.settings.section import Section, setting
@@ -34,6 +34,7 @@ class Recipe(Section):
     mcl: PairClustering = field(default_factory=PairClustering)  # as kcl unless set
     dtc: Dtc = field(default_factory=Dtc)
     linear: Linear = field(default_factory=Linear)
+    centres: Centres = field(default_factory=Centres)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,184 @@
+"""Which system to trust, found out without a label of the unlabelled images.
+
+Some known classes play new ones: every system has to find them again among the labelled images, with the other known
+classes as its guide.  The one that does best on average over a few such trials delivers; the others stay in the result.
+"""
+
+import shutil
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from autonovel import draws, record
+from autonovel.data import ImageSet
+from autonovel.data.checks import check_problem
+from autonovel.errors import AutonovelError, GuardError
+from autonovel.labels import LABELS
+from autonovel.run_folder import FORMAT, read_json, replace_file, write_json
+from autonovel.training.display import Display
+
+if TYPE_CHECKING:
+    from autonovel.pipeline import Job
+
+FEWEST_HIDDEN, FEWEST_TAUGHT = 2, 2
+CLEAR = 0.01  # a lead below this is none: the recipe's order decides
+CHOICE = "choice.json"
+
+
+def systems_in_order(job: "Job") -> tuple[str, ...]:
+    """Return the systems of a run, the one that delivers first: the recipe's own order, or what trials say."""
+    systems = job.recipe.run.systems
+    candidates = [name for name in systems if name != record.PIXELS]
+    if not job.recipe.run.trials or len(candidates) < 2:
+        return systems
+    path = job.folder / CHOICE
+    content = read_json(path) if path.exists() else _choose(job, candidates)
+    chosen = str(content["chosen"])
+    record.chosen(job.folder, chosen)
+    return chosen, *(name for name in systems if name != chosen)
+
+
+def seconds_spent(job: "Job") -> dict[str, float]:
+    """Return the time a run spent on trials, if it made any."""
+    path = job.folder / CHOICE
+    return {"trials": float(read_json(path)["seconds"])} if path.exists() else {}
+
+
+def _choose(job: "Job", candidates: list[str]) -> dict[str, Any]:
+    """Run the trials, write ``choice.json`` and return what was written."""
+    start, trials, folder = time.monotonic(), [], job.folder / "choice"
+    obstacle = _obstacle(job)
+    if not obstacle:
+        for number in range(job.recipe.run.trials):
+            trials.append(_trial(job, number, candidates, folder / str(number)))
+    means = {name: statistics.mean(trial["found"][name] for trial in trials) for name in candidates} if trials else {}
+    chosen = _best(means, candidates)
+    content = {
+        "format": FORMAT,
+        "chosen": chosen,
+        "why": obstacle or _why(means, chosen, trials),
+        "means": means,
+        "trials": trials,
+        "seconds": time.monotonic() - start,
+    }
+    write_json(job.folder / CHOICE, content)
+    shutil.rmtree(folder, ignore_errors=True)
+    job.display.say(str(content["why"]))
+    return content
+
+
+def _obstacle(job: "Job") -> str:
+    """Return in a sentence why no trial can be made, or nothing."""
+    n_known = job.train.n_known
+    first = LABELS[job.recipe.run.systems[0]]
+    if n_known < FEWEST_HIDDEN + FEWEST_TAUGHT:
+        return (
+            f"Which system to trust could not be tried out: that takes {FEWEST_HIDDEN + FEWEST_TAUGHT} known classes, "
+            f"and there are {n_known}. Chose {first}; --method chooses another."
+        )
+    part = _Part(job, 0)
+    try:
+        check_problem(part.images, part.n_hidden, replace(job.recipe, run=replace(job.recipe.run, trials=0)), seen=True)
+    except AutonovelError as error:
+        return f"Which system to trust could not be tried out on the labelled images ({error}) Chose {first}."
+    return ""
+
+
+class _Part:
+    """The labelled images with some of their classes hidden."""
+
+    def __init__(self, job: "Job", number: int) -> None:
+        train = job.train
+        self.n_hidden = min(max(train.n_known // 2, FEWEST_HIDDEN), train.n_known - FEWEST_TAUGHT)
+        order = torch.randperm(train.n_known, generator=draws.generator(job.seed, 44, number))
+        self.hidden = order[: self.n_hidden].sort().values
+        taught = order[self.n_hidden :].sort().values
+        rows = (~train.unlabelled).nonzero()[:, 0]
+        renumbered = torch.full((train.n_known,), -1)
+        renumbered[taught] = torch.arange(len(taught))
+        true = torch.cat([taught, self.hidden]).argsort()  # known ones first, as everywhere
+        self.images = ImageSet(
+            images=train.rows(rows).images,
+            y=renumbered[train.y[rows]],
+            ids=tuple(train.ids[row] for row in rows.tolist()),
+            class_names=tuple(train.class_names[row] for row in taught.tolist()),
+            truth=true[train.y[rows]],
+            new_names=tuple(train.class_names[row] for row in self.hidden.tolist()),
+        )
+
+
+def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict[str, Any]:
+    """Hide some known classes, and return what share of their images each system puts right."""
+    from autonovel import pipeline
+
+    part = _Part(job, number)
+    display = _Prefixed(job.display, f"trial {number + 1} of {job.recipe.run.trials}: ")
+    trial = replace(job, train=part.images, test=None, n_new=part.n_hidden, folder=folder, display=display)
+    _share_stage_1(job.folder, folder)
+    found = {}
+    for name in candidates:
+        try:
+            result = pipeline.system(trial, name, folder / "systems" / name)
+        except GuardError as error:  # a system that collapses has found nothing
+            job.display.say(f"In trial {number + 1}, {LABELS[name]} failed: {error}")
+            found[name] = 0.0
+            continue
+        scores = record.system_scores(part.images, result.embedding)
+        assert scores is not None
+        found[name] = scores["acc"]
+    return {"hidden": list(part.images.new_names), "found": found}
+
+
+def _share_stage_1(folder: Path, trial: Path) -> None:
+    """Take over the features that were learned without labels."""
+    for stage in sorted((folder / "stages").glob("1-*")):
+        for name in ("model.safetensors", "stage.json"):  # the mark of a finished stage goes last
+            if (stage / name).exists() and not (trial / "stages" / stage.name / name).exists():
+                replace_file(trial / "stages" / stage.name / name, (stage / name).read_bytes())
+
+
+def _best(means: dict[str, float], candidates: list[str]) -> str:
+    """Return the system with the highest mean, or an earlier one that is hardly worse."""
+    if not means:
+        return candidates[0]
+    top = max(means.values())
+    return next(name for name in candidates if means[name] > top - CLEAR)
+
+
+def _why(means: dict[str, float], chosen: str, trials: list[dict[str, Any]]) -> str:
+    """Return the choice and its reason in words."""
+    hidden = len(trials[0]["hidden"])
+    times = "once" if len(trials) == 1 else f"{len(trials)} times"
+    told = ", ".join(f"{LABELS[name]} {100 * mean:.1f} %" for name, mean in sorted(means.items(), key=lambda m: -m[1]))
+    lead = "" if means[chosen] == max(means.values()) else " (a lead of less than one point is none)"
+    return (
+        f"Chose {LABELS[chosen]}{lead}: with {hidden} known classes hidden, {times}, the share of their images found "
+        f"again was {told}."
+    )
+
+
+class _Prefixed:
+    """Shows which trial a stage belongs to."""
+
+    def __init__(self, display: Display, prefix: str) -> None:
+        self.display, self.prefix = display, prefix
+
+    def say(self, text: str) -> None:
+        """Show a line of text."""
+        self.display.say(self.prefix + text)
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """Announce a stage."""
+        self.display.begin(self.prefix + stage, total, done)
+
+    def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
+        """Show how far a stage is."""
+        self.display.update(self.prefix + stage, done, terms, images_per_second)
+
+    def end(self, stage: str) -> None:
+        """Close a stage."""
+        self.display.end(self.prefix + stage)
