@@ -13,6 +13,7 @@ import typer
 
 from autonovel import __version__
 from autonovel.cli_corrections import add_correction_commands
+from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
 
 EXIT_CODES = (
@@ -310,6 +311,7 @@ def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folde
 
 
 add_correction_commands(app, _plain_errors)
+add_use_commands(app, _plain_errors)
 
 
 @app.command("train-system", hidden=True)
