@@ -62,12 +62,14 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel import record
     from autonovel.data import sources
     from autonovel.data.prepare import prepare_both
+    from autonovel.data.table import moved
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
     from autonovel.run_folder import read_json
 
     facts = record.finished_facts(path)
-    settings = recipe.restore(facts["recipe"] | ({"data.path": str(data)} if data else {}))
+    then = facts["recipe"]
+    settings = recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
     if settings.data.source == "arrays":
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
     chosen = devices.pick(device)

@@ -21,6 +21,11 @@ TEST = "test"
 
 def load(root: Path) -> tuple[Listing, Listing | None]:
     """Return the files for training and those for testing (None if there are none), sorted by relative path."""
+    if root.is_file():
+        raise UsageError(
+            f"{root} is not a folder but a file; give the folder of the images with --data DIR, or, for a table of "
+            "paths and labels, add --set data.source=table."
+        )
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; give the folder of the images with --data DIR.")
     if (root / TEST).is_dir() and any(path.is_file() for path in (root / TEST).iterdir() if is_image(path.name)):
@@ -28,6 +33,12 @@ def load(root: Path) -> tuple[Listing, Listing | None]:
     train = _listing(root, [entry for entry in _images(root) if not entry.id.startswith(TEST + "/")], 0)
     test = _listing(root, list(_images(root / TEST, root)), 1) if (root / TEST).is_dir() else None
     return train, test if test is not None and test.entries else None
+
+
+def everything(root: Path) -> Listing:
+    """Return all images in a folder, none of them with a class."""
+    found = _listing(root, list(_images(root)), 0)
+    return Listing(root, found.entries, [None] * len(found.entries), found.unreadable)
 
 
 def _listing(root: Path, entries: list[Entry], depth: int) -> Listing:

@@ -12,6 +12,7 @@ import torch
 from autonovel.data.crew import Crew, Decoded
 from autonovel.data.decode import UnreadableError, decode, is_image, quiet
 from autonovel.data.files import read_file
+from autonovel.data.memory import trim
 from autonovel.errors import InputError
 
 SORTED_AT_ONCE = 10_000  # entries of a folder: smaller folders come in the order of their names
@@ -119,4 +120,5 @@ class PathPixels:
                 yield (some,)
 
         for done in Crew().work(self, orders()):
+            trim()
             yield sent.pop(0), done
