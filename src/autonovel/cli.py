@@ -301,12 +301,16 @@ def data_fetch(
 
 
 @data_app.command("check")
-def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folder of the files.")]) -> None:
-    """Say what of dataset NAME is in FOLDER: files, checksums, counts of every split."""
+def data_check(
+    name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot; folder for images of your own.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the files, or a table of images.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what of dataset NAME is in FOLDER: files, checksums, counts; of images of your own, an inventory."""
     with _plain_errors():
         from autonovel.look_commands import check_dataset
 
-        if not check_dataset(name, folder):
+        if not check_dataset(name, folder, as_json):
             raise typer.Exit(2)
 
 

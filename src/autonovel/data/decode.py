@@ -53,7 +53,7 @@ def is_grey(file: BinaryIO) -> bool:
         with Image.open(file, formats=FORMATS) as picture:
             return picture.mode in GREY_MODES
     except Exception as error:
-        raise UnreadableError(_reason(error)) from error
+        raise UnreadableError(reason_of(error)) from error
 
 
 def decode(content: bytes, side: int, channels: int) -> Pixels:
@@ -73,7 +73,7 @@ def decode(content: bytes, side: int, channels: int) -> Pixels:
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             return _square(picture, side, channels)
     except Exception as error:  # Pillow's readers raise nearly everything on damaged files
-        raise UnreadableError(_reason(error)) from error
+        raise UnreadableError(reason_of(error)) from error
 
 
 def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
@@ -121,7 +121,8 @@ def _eight_bits(values: NDArray[np.generic]) -> Pixels:
     return (np.clip(values.astype(np.int64), 0, 65535) >> 8).astype(np.uint8)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return in one line why a file cannot be read."""
     if isinstance(error, UnidentifiedImageError):
         return "not a JPEG, PNG, WebP, BMP, TIFF or GIF image"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
