@@ -15,7 +15,8 @@ from PIL import Image
 
 from autonovel import Discoverer
 from autonovel.answers import Answers, Distances
-from autonovel.data.paths import images_at, listed, printable
+from autonovel.data.files import printable
+from autonovel.data.paths import images_at, listed
 from autonovel.discovery import COLUMNS
 from autonovel.edited import EditedRun
 from autonovel.embedding import embed

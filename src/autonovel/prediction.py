@@ -9,7 +9,7 @@ import numpy as np
 from autonovel import device as devices
 from autonovel import recipe, record
 from autonovel.answers import Answers, Distances, Floats
-from autonovel.data.paths import printable
+from autonovel.data.files import printable
 from autonovel.delivered import load_model
 from autonovel.discovery import COLUMNS, UNREADABLE
 from autonovel.edited import EditedRun

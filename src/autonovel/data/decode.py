@@ -12,7 +12,9 @@ from PIL import Image, UnidentifiedImageError
 
 Pixels = NDArray[np.uint8]
 
-EXTENSIONS = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
+EXTENSIONS = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
+)  # fmt: skip
 FOREIGN = (  # told of, not read
     ".heic", ".heif", ".avif", ".jp2", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".nef", ".arw",
 )  # fmt: skip
@@ -112,13 +114,17 @@ def _flat(picture: Image.Image) -> Image.Image:
 
 
 def _eight_bits(values: NDArray[np.generic]) -> Pixels:
-    """Return 16-bit integers, or floats in [0, 1] or [0, 255], as uint8."""
-    if values.dtype.kind == "f":
-        if not np.isfinite(values).all():
-            raise ValueError("pixels that are not finite numbers")
-        scale = 255.0 if float(values.max(initial=0)) <= 1 else 1.0
-        return np.clip(np.rint(values.astype(np.float64) * scale), 0, 255).astype(np.uint8)
-    return (np.clip(values.astype(np.int64), 0, 65535) >> 8).astype(np.uint8)
+    """Return deeper grey as uint8: nothing is cut off at the top, and of 16-bit values the upper half is kept.
+
+    Floats up to 1, 255 or 65,535 are taken to fill that range; beyond 16 bits the largest value becomes white.
+    """
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("pixels that are not finite numbers")
+    top = float(values.max(initial=0))
+    if values.dtype.kind != "f" and top <= 65535:
+        return (np.maximum(values.astype(np.int64), 0) >> 8).astype(np.uint8)
+    white = next((limit for limit in (1.0, 255.0, 65535.0) if top <= limit), top)
+    return np.rint(np.maximum(values.astype(np.float64), 0) * (255 / white)).astype(np.uint8)
 
 
 def reason_of(error: Exception) -> str:

@@ -43,6 +43,11 @@ def read_file(path: str | bytes) -> bytes:
         return file.readall()
 
 
+def printable(path: str) -> str:
+    """Return a path as text; bytes of a name that are no UTF-8 appear as their hexadecimal numbers."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 class Entry(NamedTuple):
     """One encoded image.
 

@@ -46,10 +46,17 @@ def _inside(folder: str, seen: set[tuple[int, int]]) -> Iterator[str]:
             for entry in some:
                 if entry.name.startswith("."):
                     continue
-                if entry.is_dir():
+                if _is_folder(entry):
                     yield from _inside(entry.path, seen)
                 elif is_image(entry.name):
                     yield entry.path
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself: reading it will say so
+        return False
 
 
 def listed(file: BinaryIO) -> Iterator[str]:
@@ -70,11 +77,6 @@ def listed(file: BinaryIO) -> Iterator[str]:
         rest += piece
     if tidy := rest.rstrip(b"\r"):
         yield os.fsdecode(tidy)
-
-
-def printable(path: str) -> str:
-    """Return a path as text; bytes of a name that are no UTF-8 appear as their hexadecimal numbers."""
-    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 @dataclass(frozen=True)
