@@ -15,7 +15,7 @@ from runs import TINY, autonovel
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and such names are not there")
 
 COUNT = 2000
-QUICK = ("pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=1", "joint.warmup_epochs=0",
+QUICK = ("pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=1", "joint.warmup_epochs=0", "run.map_points=100",
          "run.systems=rankstats-incremental", "data.source=folder", "data.per_class=0")  # fmt: skip
 
 

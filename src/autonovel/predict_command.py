@@ -7,25 +7,24 @@ import itertools
 import json
 import os
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
 from autonovel.data.decode import EXTENSIONS
 from autonovel.data.paths import images_at, listed
 from autonovel.discovery import COLUMNS, UNREADABLE
 from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageError
+from autonovel.predict_progress import FilesProgress
 from autonovel.sorting import JUNK_NAME
 
 STANDARD = "-"
 FORMATS = ("csv", "jsonl")
-SECONDS_BETWEEN_LINES = 10.0
 
 
 class StoppedError(AutonovelError):
@@ -59,11 +58,19 @@ def predict_files(
     form = form or ("jsonl" if to.endswith((".jsonl", ".ndjson")) else "csv")
     if form not in FORMATS:
         raise UsageError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}.")
-    named = _named(paths, listing)
     if to != STANDARD and Path(to).is_dir():
         raise UsageError(f"--to is {to}, which is a folder; give the name of a file in it.")
     if to != STANDARD and Path(to).exists() and not overwrite:
         raise UsageError(f"{to} already exists. Choose another --to, or replace it with --overwrite.")
+    asked = Asked(tuple(paths), listing)
+    try:
+        _predict(run, asked, to, form, device, batch)
+    except KeyboardInterrupt:
+        raise StoppedError("interrupted.") from None
+
+
+def _predict(run: Path, asked: "Asked", to: str, form: str, device: str, batch: int) -> None:
+    files = asked.checked()
 
     from autonovel.prediction import Predictor
 
@@ -74,9 +81,9 @@ def predict_files(
              "a new class; nearest_known says which known class would be the nearest.")  # fmt: skip
     found = Counter[str]()
     start = time.monotonic()
-    countable = STANDARD not in (*paths, listing)
-    with _writer(to, form) as write, _Progress(console, _count(paths, listing) if countable else None) as progress:
-        for rows in predictor.rows(named, batch):
+    count = asked.count if asked.countable else None
+    with _writer(to, form) as write, FilesProgress(console, count) as progress:
+        for rows in predictor.rows(files, batch):
             write(rows)
             found.update(row["status"].partition(":")[0] for row in rows)
             progress.update(found.total())
@@ -95,43 +102,58 @@ def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _paths(paths: list[str], listing: str | None) -> Iterator[str]:
-    """Return all files that are asked for, one after the other."""
-    lists = [*([listing] if listing is not None else []), *(STANDARD for path in paths if path == STANDARD)]
-    yield from images_at(path for path in paths if path != STANDARD)
-    for one in lists:
-        if one == STANDARD:
+@dataclass(frozen=True)
+class Asked:
+    """Which files a person asks for.
+
+    Attributes:
+        paths: files and folders; ``-`` stands for a list on standard input.
+        listing: file with a list of further paths; ``-`` is standard input.
+    """
+
+    paths: tuple[str, ...]
+    listing: str | None
+
+    def files(self) -> Iterator[str]:
+        """Return all files, one after the other."""
+        yield from images_at(path for path in self.paths if path != STANDARD)
+        if STANDARD in (*self.paths, self.listing):
             yield from images_at(listed(sys.stdin.buffer))
-            continue
-        try:
-            with open(one, "rb") as file:
-                yield from images_at(listed(file))
-        except OSError as error:
-            raise InputError(f"the list {one} cannot be read: {error.strerror or error}.") from error
+        if self.listing is not None and self.listing != STANDARD:
+            try:
+                with open(self.listing, "rb") as file:
+                    yield from images_at(listed(file))
+            except OSError as error:
+                raise InputError(f"the list {self.listing} cannot be read: {error.strerror or error}.") from error
 
+    def checked(self) -> Iterator[str]:
+        """Return all files, or say at once that there are none."""
+        if not self.paths and self.listing is None:
+            raise UsageError("name image files or folders of them, or a list of paths with --from FILE (- for a pipe).")
+        if (self.listing, *self.paths).count(STANDARD) > 1:
+            raise UsageError("standard input is named twice; it can be read once.")
+        missing = [path for path in self.paths if path != STANDARD and not os.path.lexists(path)]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise UsageError(
+                f"there is no file or folder {missing[0]}{more}. PATHS name image files and folders of them."
+            )
+        coming = self.files()
+        first = next(coming, None)
+        if first is None:
+            where = ", ".join([*self.paths[:3], *([f"--from {self.listing}"] if self.listing is not None else [])])
+            endings = " ".join(EXTENSIONS)
+            raise InputError(f"there are no images in {where}; in folders, files ending in {endings} are read.")
+        return itertools.chain([first], coming)
 
-def _named(paths: list[str], listing: str | None) -> Iterator[str]:
-    """Return all files that are asked for, or say at once that there are none."""
-    if not paths and listing is None:
-        raise UsageError("name image files or folders of them, or a list of paths with --from FILE (- for a pipe).")
-    if (listing, *paths).count(STANDARD) > 1:
-        raise UsageError("standard input is named twice; it can be read once.")
-    missing = [path for path in paths if path != STANDARD and not os.path.lexists(path)]
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise UsageError(f"there is no file or folder {missing[0]}{more}. PATHS name image files and folders of them.")
-    coming = _paths(paths, listing)
-    first = next(coming, None)
-    if first is None:
-        where = ", ".join([*paths[:3], *([f"--from {listing}"] if listing is not None else [])])
-        raise InputError(
-            f"there are no images in {where}; in folders, files ending in {' '.join(EXTENSIONS)} are read."
-        )
-    return itertools.chain([first], coming)
+    @property
+    def countable(self) -> bool:
+        """Return whether the files can be gone through twice, which a pipe cannot."""
+        return STANDARD not in self.paths and (self.listing is None or os.path.isfile(self.listing))
 
-
-def _count(paths: list[str], listing: str | None) -> Callable[[], int]:
-    return lambda: sum(1 for _ in _paths(paths, listing))
+    def count(self) -> int:
+        """Return how many files there are."""
+        return sum(1 for _ in self.files())
 
 
 @contextlib.contextmanager
@@ -188,49 +210,3 @@ def _rows_to(file: IO[str], form: str) -> Callable[[list[dict[str, Any]]], None]
 
 def _write_lines(file: IO[str], lines: Iterator[str]) -> None:
     file.write("".join(lines))
-
-
-class _Progress:
-    """How many files are done, how fast and, once somebody has counted them, how long the rest takes.
-
-    Args:
-        console: on standard error.
-        count: counts the files, beside the work; None where they cannot be counted.
-    """
-
-    def __init__(self, console: Console, count: Callable[[], int] | None) -> None:
-        self.console, self.total = console, None if count is None else -1
-        self.start = self.told = time.monotonic()
-        self.bar: Progress | None = None
-        if count is not None:
-            threading.Thread(target=self._counted, args=(count,), daemon=True).start()
-
-    def _counted(self, count: Callable[[], int]) -> None:
-        with contextlib.suppress(AutonovelError, OSError):  # the work itself will say what is wrong
-            self.total = count()
-
-    def __enter__(self) -> "_Progress":
-        if self.console.is_terminal:
-            columns = TextColumn("{task.description}"), BarColumn(bar_width=16), TextColumn("{task.fields[text]}")
-            self.bar = Progress(*columns, console=self.console, transient=True)
-            self.bar.add_task("predicting", total=None, text="")
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-    def update(self, done: int) -> None:
-        """Show that ``done`` files are behind us."""
-        now = time.monotonic()
-        rate = done / max(now - self.start, 1e-9)
-        total = self.total if self.total is not None and self.total >= 0 else None
-        of = "" if total is None else f" of {total:,}"
-        left = "" if total is None else f", {max(total - done, 0) / max(rate, 1e-9):,.0f} s left"
-        text = f"{done:,}{of} files, {rate:,.0f} images/s{left}"
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=done, total=total, text=text)
-        elif now - self.told >= SECONDS_BETWEEN_LINES:
-            self.told = now
-            _say(self.console, f"predicting: {text}")
