@@ -13,6 +13,7 @@ import typer
 
 from autonovel import __version__
 from autonovel.cli_corrections import add_correction_commands
+from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
 
 EXIT_CODES = (
@@ -300,16 +301,21 @@ def data_fetch(
 
 
 @data_app.command("check")
-def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folder of the files.")]) -> None:
-    """Say what of dataset NAME is in FOLDER: files, checksums, counts of every split."""
+def data_check(
+    name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot; folder for images of your own.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the files, or a table of images.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what of dataset NAME is in FOLDER: files, checksums, counts; of images of your own, an inventory."""
     with _plain_errors():
         from autonovel.look_commands import check_dataset
 
-        if not check_dataset(name, folder):
+        if not check_dataset(name, folder, as_json):
             raise typer.Exit(2)
 
 
 add_correction_commands(app, _plain_errors)
+add_use_commands(app, _plain_errors)
 
 
 @app.command("train-system", hidden=True)

@@ -61,6 +61,7 @@ def count_classes(
 def _in_run(
     folder: Path, data: Path | None, out: Path | None, seed: int | None, sets: list[str], device: str | None
 ) -> _Asked:
+    from autonovel.data.table import moved
     from autonovel.run_folder import check_format
 
     if not (folder / "run.json").exists():
@@ -78,7 +79,7 @@ def _in_run(
         raise UsageError(f"--set {misplaced[0]} cannot change a run that exists; only settings of [count] can.")
     if then.get("data.source") == "arrays":
         raise UsageError(f"the images of {folder} came from Python and are not at hand; use Discoverer(n_new='auto').")
-    settings = recipe.restore(then | changed | ({"data.path": str(data)} if data else {}))
+    settings = recipe.restore(then | changed | ({"data.path": moved(then["data.path"], data)} if data else {}))
     return _Asked(folder, recipe.Loaded(settings, {}), int(facts["seed"]), device or facts["device"], begun=True)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from autonovel import counting, discovery, pipeline, recipe, record
 from autonovel import device as devices
+from autonovel.answers import Answers, Floats, Integers
 from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
 from autonovel.data.prepare import prepare
@@ -24,13 +24,12 @@ from autonovel.delivered import load_model
 from autonovel.edited import EditedRun
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.judging import are_paths, judge_all
 from autonovel.networks import Model
 from autonovel.run_folder import RunFolder
 from autonovel.settings import Recipe
-from autonovel.sorting import JUNK, UNREADABLE, Sorting
+from autonovel.sorting import UNREADABLE, Sorting
 from autonovel.training.display import Display, Silent
-
-Floats = NDArray[np.float32]
 
 
 class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -125,7 +124,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if self.out is not None:
                 display.say(f"Wrote {folder}.")
         self._folder = folder
-        self._take_model(outcome.model, settings, outcome.discovery.names, train.n_known)
+        self._take_model(outcome.model, settings, outcome.discovery.names, train.n_known, list(train.images.shape))
         self._take_answers(train, outcome.embedding)
         return self
 
@@ -161,18 +160,20 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weakref.finalize(self, shutil.rmtree, parent, ignore_errors=True)
         return Path(parent) / "run"
 
-    def _take_model(self, model: Model, settings: Recipe, names: tuple[str, ...], n_known: int) -> None:
-        self._model, self._settings, self._n_known = model, settings, n_known
+    def _take_model(
+        self, model: Model, settings: Recipe, names: tuple[str, ...], n_known: int, shape: list[int]
+    ) -> None:
+        self._model, self._settings, self._shape = model, settings, shape
+        self._answers = Answers.found(names, n_known)
         self.classes_ = np.array(names)
         self.n_new_ = len(names) - n_known
-        self._answer_matrix: Floats | None = None
 
     def _take_edits(self, sorting: Sorting) -> None:
         """Let answers and labels be those that a person's corrections of the run make of them."""
         self.classes_ = np.array([sorting.names.get(number, "") for number in range(sorting.next_number)])
         self.n_new_ = len(sorting.names) - sorting.n_known
         self.labels_: NDArray[np.int64] = sorting.class_of[sorting.class_of != UNREADABLE]
-        self._answer_matrix = sorting.answer_matrix()
+        self._answers = Answers.corrected(sorting)
 
     def _take_answers(self, train: ImageSet, embedding: Embedding) -> None:
         self.discovery_ = discovery.discover(train, embedding)
@@ -180,47 +181,56 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.probabilities_ = discovery.class_probabilities(train, embedding).numpy()
         self.embedding_ = embedding.z.numpy()
 
-    def _embed(self, images: Any) -> Embedding:
+    def _embed(self, images: Any) -> tuple[Embedding, Integers]:
+        """Return what the model says of images, and which of them it could see: all, unless some are files."""
         if not hasattr(self, "_model"):
             raise NotFittedError("this Discoverer is not fitted. Call fit(images, y), or Discoverer.load(folder).")
+        if are_paths(images):
+            return judge_all(self._model, images, self._settings.data, self._shape)
         pixels: Tensor = resize(image_tensor(images), self._settings.data.size)
-        channels = self._model.mean.shape[1]
+        channels = self._shape[1]
         if pixels.shape[1] != channels:
             raise UsageError(f"the images have {pixels.shape[1]} channels; this model was fitted on {channels}.")
-        return embed(self._model, pixels)
+        return embed(self._model, pixels), np.arange(len(pixels))
 
-    def predict(self, images: Any) -> NDArray[np.int64]:
+    def predict(self, images: Any) -> Integers:
         """Return the class of each image, among known and new ones alike, as its position in ``classes_``.
 
-        −1 stands for a class that a person marked as junk.
+        −1 stands for a class that a person marked as junk, −2 for a file that cannot be read.
+
+        Args:
+            images: an array as for ``fit``, or a list of paths of image files.
         """
-        p = self.predict_proba(images)
-        best: NDArray[np.int64] = np.asarray(p.argmax(axis=1), dtype=np.int64)
-        if self._answer_matrix is not None:
-            best[1 - p.sum(axis=1) > p.max(axis=1)] = JUNK
+        p, seen, n = self._judged(images)
+        best = np.full(n, UNREADABLE, dtype=np.int64)
+        best[seen] = self._answers.best(p)
         return best
 
     def predict_proba(self, images: Any) -> Floats:
         """Return n×(known + new) class probabilities from the joint head.
 
         Without incremental learning there is no joint head: the answer is then among the new classes
-        only, and a warning says so.  What a row lacks to 1 is the probability of classes marked as junk.
+        only, and a warning says so.  What a row lacks to 1 is the probability of classes marked as junk; the row of a
+        file that cannot be read is not a number.
         """
-        found = self._embed(images)
-        if found.p_known.shape[1] > self._n_known:
-            p = found.p_known
-        else:
+        p, seen, n = self._judged(images)
+        return _spread(p[:, :-1], seen, n)
+
+    def _judged(self, images: Any) -> tuple[Floats, Integers, int]:
+        """Return the probabilities of the classes and of junk, of which images, and how many images there are."""
+        found, seen = self._embed(images)
+        if not self._answers.joint(found):
             warnings.warn(
                 f"method {self.method!r} has no head for known and new classes together; "
                 "predicting among new ones only",
-                stacklevel=2,
+                stacklevel=3,
             )
-            p = torch.cat([torch.zeros(len(found.z), self._n_known), found.p_new], dim=1)
-        return np.asarray(p.numpy() if self._answer_matrix is None else (p.numpy() @ self._answer_matrix)[:, :-1])
+        return self._answers.probabilities(found), seen, len(images)
 
     def transform(self, images: Any) -> Floats:
         """Return the n×d features of images."""
-        return np.asarray(self._embed(images).z.numpy())
+        found, seen = self._embed(images)
+        return _spread(found.z.numpy(), seen, len(images))
 
     def save(self, folder: str | Path) -> None:
         """Copy the run folder of this fit to ``folder``, which must not exist."""
@@ -248,12 +258,21 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         made = cls(n_new=facts["n_new"], recipe=settings.name, method=facts["primary"], seed=facts["seed"], out=path)
         made._folder = path
         train, names = discovery.read(path)
-        made._take_model(load_model(path), settings, names, train.n_known)
+        made._take_model(load_model(path), settings, names, train.n_known, facts["images"])
         made._take_answers(train, Embedding.load(path / "embedding.safetensors"))
         run = EditedRun(path)
         if run.n_edits:
             made._take_edits(run.sorting)
         return made
+
+
+def _spread(values: Floats, rows: Integers, n: int) -> Floats:
+    """Return n rows of which ``rows`` are ``values`` and the others not a number."""
+    if len(rows) == n:
+        return np.ascontiguousarray(values)
+    out = np.full((n, values.shape[1]), np.nan, dtype=np.float32)
+    out[rows] = values
+    return out
 
 
 def _integer(name: str, value: Any) -> int:

@@ -1,7 +1,7 @@
 """What the commands do that look at something: results, recipes, tables, figures, datasets."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.training.display import Silent
+
+OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
 
 
 def print_results(console: Console, results: dict[str, Any]) -> None:
@@ -62,12 +64,14 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel import record
     from autonovel.data import sources
     from autonovel.data.prepare import prepare_both
+    from autonovel.data.table import moved
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
     from autonovel.run_folder import read_json
 
     facts = record.finished_facts(path)
-    settings = recipe.restore(facts["recipe"] | ({"data.path": str(data)} if data else {}))
+    then = facts["recipe"]
+    settings = recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
     if settings.data.source == "arrays":
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
     chosen = devices.pick(device)
@@ -168,10 +172,32 @@ def fetch_dataset(name: str, to: Path) -> None:
         console.print(f"{file}: there, checksum right", highlight=False, soft_wrap=True)
 
 
-def check_dataset(name: str, folder: Path) -> bool:
-    """Print what of a dataset is in ``folder``; return whether it is complete."""
+def check_dataset(name: str, folder: Path, as_json: bool) -> bool:
+    """Print what of a dataset, or of a person's own images, is at ``folder``; return whether it is fit for use."""
     from autonovel.data import inspect
 
+    if name in OWN_IMAGES:
+        return _check_images(folder, as_json)
     report = inspect.check(name, folder)
-    Console().print("\n".join(inspect.describe(report)), highlight=False, soft_wrap=True, markup=False)
+    if as_json:
+        print(json.dumps(asdict(report) | {"complete": report.complete}, indent=2, default=str))
+    else:
+        Console().print("\n".join(inspect.describe(report)), highlight=False, soft_wrap=True, markup=False)
     return report.complete
+
+
+def _check_images(place: Path, as_json: bool) -> bool:
+    """Print the inventory of a folder or table of images; return whether any can be read."""
+    from autonovel.data.inventory import inventory_of
+    from autonovel.terminal import TerminalDisplay
+
+    display = TerminalDisplay(Console(stderr=True))
+    try:
+        found = inventory_of(place, display if display.console.is_terminal else Silent())
+    finally:
+        display.close()
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+    else:
+        Console().print("\n".join(found.told()), highlight=False, soft_wrap=True, markup=False)
+    return found.images > 0

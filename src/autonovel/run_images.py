@@ -8,6 +8,7 @@ from torch import Tensor
 
 from autonovel import recipe
 from autonovel.data.streamed import Streamed
+from autonovel.data.table import moved, root_of
 from autonovel.edited import EditedRun
 from autonovel.errors import InputError
 from autonovel.found import has_class
@@ -23,8 +24,8 @@ class RunImages:
 
     def __init__(self, run: EditedRun, data: Path | None = None) -> None:
         self.run = run
-        moved = {"data.path": str(data)} if data else {}
-        self.settings = recipe.restore(run.facts["recipe"] | moved)
+        then = run.facts["recipe"]
+        self.settings = recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
 
     @property
     def missing(self) -> str:
@@ -44,13 +45,13 @@ class RunImages:
     @property
     def folder(self) -> Path | None:
         """Return the folder that the image files lie in; None if the images are no files."""
-        return Path(self.settings.data.path) if any(row["path"] for row in self.run.table) else None
+        return root_of(Path(self.settings.data.path)) if any(row["path"] for row in self.run.table) else None
 
     def file(self, row: int) -> Path | None:
         """Return the file of an image; None if the run's source has none."""
         place = self.run.table[row]["path"]
         in_tar = self.settings.data.source == "shards"
-        return Path(self.settings.data.path) / place if place and not in_tar else None
+        return root_of(Path(self.settings.data.path)) / place if place and not in_tar else None
 
     def picture(self, row: int, side: int = 0) -> Image.Image:
         """Return an image in grey or RGB, the way up it was taken.

@@ -148,3 +148,60 @@ def test_programs_in_disguise_are_not_run() -> None:
 def test_images_by_name() -> None:
     assert all(is_image(name) for name in ("a.JPG", "b.jpeg", "c.Tiff", "d.webp", "e.heic"))
     assert not any(is_image(name) for name in ("a.txt", "._a.jpg", "truth.csv", "jpg"))
+
+
+# ---------------------------------------------------------------------------------------------------
+# kinds that only some cameras and programs write
+
+
+def test_sixteen_bit_colours_keep_their_upper_half() -> None:
+    from odd_files import sixteen_bit_rgb_png
+
+    deep = np.random.default_rng(4).integers(0, 65536, (16, 16, 3))
+    assert np.array_equal(decode(sixteen_bit_rgb_png(4), 16, 3), (deep >> 8).transpose(2, 0, 1))
+
+
+def test_deeper_grey_is_scaled_and_never_cut_off() -> None:
+    whole = GREY.astype(np.int32) * 1000  # 32 bits: up to 255,000
+    wanted = np.rint(whole * (255 / whole.max()))
+    assert np.array_equal(decode(encoded(Image.fromarray(whole), "TIFF"), 8, 1)[0], wanted)
+    large = GREY.astype(np.float32) * 257
+    large[0, 0] = 65535
+    assert np.array_equal(decode(encoded(Image.fromarray(large), "TIFF"), 8, 1)[0], np.rint(large / 257))
+    below = np.full((8, 8), -5, np.int32)
+    assert (decode(encoded(Image.fromarray(below), "TIFF"), 8, 1) == 0).all()
+
+
+def test_cmyk_of_a_jpeg_is_inverted_as_adobes_programs_write_it() -> None:
+    from odd_files import without_adobe_mark
+
+    red = Image.new("CMYK", (16, 16), (0, 255, 255, 0))
+    assert decode(encoded(red, "TIFF"), 8, 3)[:, 4, 4].tolist() == [255, 0, 0]
+    marked = encoded(red, "JPEG", quality=95)
+    assert b"Adobe" in marked and b"Adobe" not in without_adobe_mark(0)
+    for content in (marked, without_adobe_mark(0, red)):
+        found = decode(content, 8, 3)
+        assert found[0].min() > 240 and found[1:].max() < 15
+
+
+@pytest.mark.parametrize("kind", ["MPO", "TIFF", "WEBP", "PNG"])
+def test_the_first_of_several_pictures_counts(kind: str) -> None:
+    frames = [Image.new("RGB", (16, 16), colour) for colour in ("red", "lime")]
+    content = encoded(frames[0], kind, save_all=True, append_images=frames[1:])
+    with Image.open(io.BytesIO(content)) as opened:
+        assert opened.n_frames == 2  # type: ignore[attr-defined]
+    found = decode(content, 8, 3)
+    assert found[0].min() > 240 and found[1:].max() < 15
+
+
+def test_partly_transparent_pixels_are_mixed_with_white() -> None:
+    half = Image.new("RGBA", (8, 8), (200, 100, 0, 128))
+    found = decode(encoded(half, "PNG"), 8, 3)[:, 0, 0].astype(int)
+    assert np.abs(found - [255 - 55 / 2, 255 - 155 / 2, 255 - 255 / 2]).max() <= 1
+
+
+def test_what_says_it_is_too_large_is_not_unpacked() -> None:
+    from odd_files import bomb
+
+    with pytest.raises(UnreadableError, match="decompression bomb"):
+        decode(bomb(), 8, 3)

@@ -5,7 +5,7 @@ there is a network, so that workers that stay are small ones, and later passes n
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
@@ -15,7 +15,7 @@ from autonovel.errors import AutonovelError
 
 AHEAD = 4  # orders that each worker may have done ahead
 
-Order = tuple[list[int], bool]  # images, and whether checksums are wanted
+Order = tuple[Any, ...]  # what ``decode`` of the work is called with: which images, and what is wanted of them
 
 
 class Decoded(NamedTuple):
@@ -33,7 +33,7 @@ class Decoded(NamedTuple):
 
 
 class Work(Protocol):
-    """What the workers decode from: a ``FilePixels``."""
+    """What the workers decode from: a ``FilePixels`` or a ``PathPixels``."""
 
     @property
     def workers(self) -> int:
@@ -47,8 +47,9 @@ class Work(Protocol):
     def kind(self) -> tuple[object, ...]:
         """Return what tells it from other work."""
 
-    def decode(self, rows: Sequence[int], summed: bool = False) -> Decoded:
-        """Return the images ``rows``."""
+    @property
+    def decode(self) -> Callable[..., Decoded]:
+        """Return what makes images of an order."""
 
 
 @contextlib.contextmanager
@@ -65,7 +66,7 @@ def deaths_explained() -> Iterator[None]:
 def _death(error: Exception) -> AutonovelError:
     return AutonovelError(
         f"a process that decodes images has ended ({(str(error) or type(error).__name__).splitlines()[0]}). If memory "
-        "is short, lower data.workers or the batch size; then go on with --resume."
+        "is short, lower data.workers or the batch size; then run the command again (--resume goes on with a run)."
     )
 
 

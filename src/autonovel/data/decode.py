@@ -12,7 +12,9 @@ from PIL import Image, UnidentifiedImageError
 
 Pixels = NDArray[np.uint8]
 
-EXTENSIONS = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
+EXTENSIONS = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
+)  # fmt: skip
 FOREIGN = (  # told of, not read
     ".heic", ".heif", ".avif", ".jp2", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".nef", ".arw",
 )  # fmt: skip
@@ -53,7 +55,7 @@ def is_grey(file: BinaryIO) -> bool:
         with Image.open(file, formats=FORMATS) as picture:
             return picture.mode in GREY_MODES
     except Exception as error:
-        raise UnreadableError(_reason(error)) from error
+        raise UnreadableError(reason_of(error)) from error
 
 
 def decode(content: bytes, side: int, channels: int) -> Pixels:
@@ -73,7 +75,7 @@ def decode(content: bytes, side: int, channels: int) -> Pixels:
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             return _square(picture, side, channels)
     except Exception as error:  # Pillow's readers raise nearly everything on damaged files
-        raise UnreadableError(_reason(error)) from error
+        raise UnreadableError(reason_of(error)) from error
 
 
 def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
@@ -112,16 +114,21 @@ def _flat(picture: Image.Image) -> Image.Image:
 
 
 def _eight_bits(values: NDArray[np.generic]) -> Pixels:
-    """Return 16-bit integers, or floats in [0, 1] or [0, 255], as uint8."""
-    if values.dtype.kind == "f":
-        if not np.isfinite(values).all():
-            raise ValueError("pixels that are not finite numbers")
-        scale = 255.0 if float(values.max(initial=0)) <= 1 else 1.0
-        return np.clip(np.rint(values.astype(np.float64) * scale), 0, 255).astype(np.uint8)
-    return (np.clip(values.astype(np.int64), 0, 65535) >> 8).astype(np.uint8)
+    """Return deeper grey as uint8: nothing is cut off at the top, and of 16-bit values the upper half is kept.
+
+    Floats up to 1, 255 or 65,535 are taken to fill that range; beyond 16 bits the largest value becomes white.
+    """
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("pixels that are not finite numbers")
+    top = float(values.max(initial=0))
+    if values.dtype.kind != "f" and top <= 65535:
+        return (np.maximum(values.astype(np.int64), 0) >> 8).astype(np.uint8)
+    white = next((limit for limit in (1.0, 255.0, 65535.0) if top <= limit), top)
+    return np.rint(np.maximum(values.astype(np.float64), 0) * (255 / white)).astype(np.uint8)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return in one line why a file cannot be read."""
     if isinstance(error, UnidentifiedImageError):
         return "not a JPEG, PNG, WebP, BMP, TIFF or GIF image"
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,8 +1,10 @@
 """Where many encoded images lie, packed so that a million of them cost little and forked workers share the memory."""
 
+import errno
 import hashlib
 import io
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import BinaryIO, NamedTuple
@@ -11,6 +13,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE = -1  # offset of a file that is not part of a larger one
+LARGEST = 2 << 30  # bytes of a file of its own; Pillow refuses the number of pixels that a larger one would hold
+
+
+def _handle(path: str | bytes) -> tuple[int, int]:
+    """Open a file to read; return it and its size.
+
+    What is no file, such as a pipe, is an error at once instead of a wait without end.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "a folder, pipe or device, not a file")
+    return handle, status.st_size
+
+
+def open_file(path: str | bytes) -> BinaryIO:
+    """Return a file opened to look at its beginning."""
+    return os.fdopen(_handle(path)[0], "rb")
+
+
+def read_file(path: str | bytes) -> bytes:
+    """Return the bytes of a file, which must be of a size that an image can have."""
+    handle, size = _handle(path)
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        if size > LARGEST:
+            raise OSError(errno.EFBIG, f"larger than {LARGEST >> 30} GB")
+        return file.readall()
+
+
+def printable(path: str) -> str:
+    """Return a path as text; bytes of a name that are no UTF-8 appear as their hexadecimal numbers."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 class Entry(NamedTuple):
@@ -97,17 +132,18 @@ class FileTable:
 
     def read(self, row: int) -> bytes:
         """Return the bytes of image number ``row``."""
-        with open(os.path.join(os.fsencode(self.root), self._names(row)[1]), "rb", buffering=0) as file:
-            offset, length, _ = self.numbers[self.slots[row]].tolist()
-            if offset == WHOLE:
-                return file.readall()
+        path = os.path.join(os.fsencode(self.root), self._names(row)[1])
+        offset, length, _ = self.numbers[self.slots[row]].tolist()
+        if offset == WHOLE:
+            return read_file(path)
+        with open(path, "rb", buffering=0) as file:
             file.seek(offset)
             return file.read(length)
 
     def open(self, row: int) -> BinaryIO:
         """Return image number ``row`` as an open file, to look at its beginning."""
         entry = self.entry(row)
-        return open(os.path.join(self.root, entry.path), "rb") if entry.offset == WHOLE else io.BytesIO(self.read(row))
+        return open_file(os.path.join(self.root, entry.path)) if entry.offset == WHOLE else io.BytesIO(self.read(row))
 
     def key(self, row: int, *target: int) -> bytes:
         """Return 16 bytes that change with the name, size or time of the file, or with what is made of it."""

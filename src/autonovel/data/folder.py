@@ -7,37 +7,44 @@ DIR/truth.csv                   optional: path,label of images to be discovered,
 """
 
 import os
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from autonovel.data.decode import is_image
-from autonovel.data.files import WHOLE, Entry
-from autonovel.data.listing import Listing
+from autonovel.data.files import WHOLE, Entry, printable
+from autonovel.data.listing import TRUTH, Listing
 from autonovel.errors import InputError, UsageError
 
 UNLABELLED = ("unlabelled", "unlabeled")
 TEST = "test"
+COMPANIONS = (TRUTH, "metadata.csv", "metadata.parquet")  # tables beside the images
+FEW = 3  # named one by one
 
 
 def load(root: Path) -> tuple[Listing, Listing | None]:
     """Return the files for training and those for testing (None if there are none), sorted by relative path."""
+    if root.is_file():
+        raise UsageError(
+            f"{root} is not a folder but a file; give the folder of the images with --data DIR, or, for a table of "
+            "paths and labels, add --set data.source=table."
+        )
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; give the folder of the images with --data DIR.")
     if (root / TEST).is_dir() and any(path.is_file() for path in (root / TEST).iterdir() if is_image(path.name)):
         raise InputError(f"{root / TEST} has images outside of class folders; test images need a class each.")
-    train = _listing(root, [entry for entry in _images(root) if not entry.id.startswith(TEST + "/")], 0)
-    test = _listing(root, list(_images(root / TEST, root)), 1) if (root / TEST).is_dir() else None
-    return train, test if test is not None and test.entries else None
+    found = _Found(root)
+    train = found.listing([entry for entry in found.entries if not entry.id.startswith(TEST + "/")], 0)
+    test = found.listing([entry for entry in found.entries if entry.id.startswith(TEST + "/")], 1)
+    train = replace(train, unreadable=train.unreadable | found.closed, notes=found.notes())
+    return train, test if test.entries else None
 
 
-def _listing(root: Path, entries: list[Entry], depth: int) -> Listing:
-    named = sorted((entry for entry in entries if _is_text(entry.id)), key=lambda entry: entry.id)
-    odd = {
-        entry.id.encode(errors="surrogateescape").decode(errors="backslashreplace"): "its name is not valid UTF-8"
-        for entry in entries
-        if not _is_text(entry.id)
-    }
-    return Listing(root, named, [_class(entry.id, depth) for entry in named], odd)
+def everything(root: Path) -> Listing:
+    """Return all images in a folder, none of them with a class."""
+    found = _Found(root)
+    listed = found.listing(found.entries, 0)
+    labels: list[str | None] = [None] * len(listed.entries)
+    return replace(listed, labels=labels, unreadable=listed.unreadable | found.closed, notes=found.notes())
 
 
 def _class(name: str, depth: int) -> str | None:
@@ -54,23 +61,60 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _images(top: Path, root: Path | None = None) -> Iterator[Entry]:
-    """Return the image files under ``top``; links are followed, but never in a circle."""
-    seen = set()
-    for folder, folders, files in os.walk(top, followlinks=True):
-        status = os.stat(folder)
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        inside = os.path.relpath(folder, root or top)
-        for name in files:
-            if is_image(name):
-                relative = name if inside == "." else f"{inside}/{name}".replace(os.sep, "/")
-                try:
-                    status = os.stat(os.path.join(folder, name))
-                except OSError:  # a dangling link: reading it will say so
-                    yield Entry(relative, relative, WHOLE, 0, 0)
-                    continue
-                yield Entry(relative, relative, WHOLE, status.st_size, status.st_mtime_ns)
+class _Found:
+    """What lies in a folder and below it; links are followed, but never in a circle.
+
+    Attributes:
+        entries: the image files, in no order.
+        closed: folders that cannot be looked into: why, by their path in the folder.
+        others: files that are no images by their names.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.entries: list[Entry] = []
+        self.closed: dict[str, str] = {}
+        self.others: list[str] = []
+        seen = set()
+        for folder, folders, files in os.walk(root, followlinks=True, onerror=self._closed):
+            status = os.stat(folder)
+            if (status.st_dev, status.st_ino) in seen:
+                folders.clear()
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            inside = self._inside(folder)
+            for name in files:
+                self._add(os.path.join(folder, name), name if inside == "." else f"{inside}/{name}")
+
+    def _closed(self, error: OSError) -> None:
+        self.closed[printable(self._inside(str(error.filename)))] = f"a folder: {error.strerror}"
+
+    def _inside(self, path: str) -> str:
+        return os.path.relpath(path, self.root).replace(os.sep, "/")
+
+    def _add(self, path: str, inside: str) -> None:
+        name = os.path.basename(path)
+        if not is_image(name):
+            if not name.startswith(".") and inside not in COMPANIONS:
+                self.others.append(inside)
+            return
+        try:
+            status = os.stat(path)
+        except OSError:  # a dangling link: reading it will say so
+            self.entries.append(Entry(inside, inside, WHOLE, 0, 0))
+        else:
+            self.entries.append(Entry(inside, inside, WHOLE, status.st_size, status.st_mtime_ns))
+
+    def listing(self, entries: list[Entry], depth: int) -> Listing:
+        """Return ``entries`` by their names, with the classes whose folders stand at ``depth`` in these."""
+        named = sorted((entry for entry in entries if _is_text(entry.id)), key=lambda entry: entry.id)
+        odd = {printable(entry.id): "its name is not valid UTF-8" for entry in entries if not _is_text(entry.id)}
+        return Listing(self.root, named, [_class(entry.id, depth) for entry in named], odd)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what to say of files that are not looked at."""
+        if not self.others:
+            return ()
+        named = ", ".join(map(printable, sorted(self.others)[:FEW])) + (", …" if len(self.others) > FEW else "")
+        return (f"{len(self.others):,} files are no images by the endings of their names and were left alone: {named}",)

@@ -25,6 +25,7 @@ class ImageSet:
         unreadable: input files that are not among the images: why, by id.
         fingerprint: checksum of the pixels where they come from files, however they are held; else "".
         ids_are_paths: whether each id is the path of a file, relative to the input folder.
+        notes: what a person should know of how the files were listed.
     """
 
     images: Tensor | Streamed
@@ -36,6 +37,7 @@ class ImageSet:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     ids_are_paths: bool = False
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.images)

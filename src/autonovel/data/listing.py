@@ -2,7 +2,7 @@
 
 import csv
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -27,16 +27,18 @@ class Listing:
         entries: the files.
         labels: class of each by where it lies, None for those to be discovered.
         unreadable: files that cannot even be listed: why, by id.
+        notes: what a person should know of how they were listed.
     """
 
     root: Path
     entries: list[Entry]
     labels: list[str | None]
     unreadable: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def rows(self, chosen: list[int]) -> "Listing":
         """Return the files ``chosen``."""
-        return Listing(self.root, [self.entries[i] for i in chosen], [self.labels[i] for i in chosen], self.unreadable)
+        return replace(self, entries=[self.entries[i] for i in chosen], labels=[self.labels[i] for i in chosen])
 
 
 def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
@@ -74,6 +76,7 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
         new_names=new,
         unreadable=train.unreadable,
         ids_are_paths=True,
+        notes=train.notes,
     )
     return problem, _test_set(test, problem, data) if test is not None else None, len(new)
 

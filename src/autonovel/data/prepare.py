@@ -34,6 +34,8 @@ def prepare(
         display: for progress, and for what was chosen and why.
         what: name of the set in these messages.
     """
+    for note in images.notes:
+        display.say(f"Note: {note}.")
     pixels = images.images
     side = data.size or None
     n, channels, height, width = pixels.shape

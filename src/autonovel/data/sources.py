@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from autonovel.data import cifar, folder, sample, shards, svhn
+from autonovel.data import cifar, folder, sample, shards, svhn, table
 from autonovel.data.imageset import ImageSet
 from autonovel.data.listing import Listing, problem
 from autonovel.data.splits import LabelledImages, choose_classes, first_of_each_class, hold_out, known_and_new
@@ -35,6 +35,7 @@ SOURCES: dict[str, Callable[[Data], Splits]] = {
 # sources of image files, which are decoded later, at their final size
 LISTINGS: dict[str, Callable[[Data], tuple[Listing, Listing | None]]] = {
     "folder": lambda data: folder.load(Path(data.path)),
+    "table": lambda data: table.load(Path(data.path)),
     "shards": lambda data: shards.load(data.path, data.cache),
 }
 
@@ -51,7 +52,9 @@ def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
             "Use it from Python with Discoverer(...).fit(images, y), or choose a recipe with a source, such as demo."
         )
     if data.source != "sample" and not data.path:
-        raise UsageError(f"recipe {settings.name} needs the folder of {data.source}: give it with --data DIR.")
+        wanted = "a table of images" if data.source == "table" else f"the folder of {data.source}"
+        place = "FILE" if data.source == "table" else "DIR"
+        raise UsageError(f"recipe {settings.name} needs {wanted}: give it with --data {place}.")
     if data.source in LISTINGS:
         return problem(*LISTINGS[data.source](data), data, seed)
     if data.truth:

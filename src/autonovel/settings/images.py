@@ -29,9 +29,10 @@ class Data(Section):
     """Which images."""
 
     source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, a folder of images, "
-                          "tar shards, or the caller's arrays",
-                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "folder", "shards"))  # fmt: skip
-    path: str = setting("", "folder of the benchmark's files (--data)")
+                          "a table of them, tar shards, or the caller's arrays",
+                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "folder", "table", "shards"),
+                          )  # fmt: skip
+    path: str = setting("", "folder of the benchmark's files or of images, or table of images (--data)")
     known: tuple[str, ...] = setting((), "names of the known classes")
     first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
     new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")

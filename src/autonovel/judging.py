@@ -1,0 +1,121 @@
+"""Image files through a delivered model, one batch after the other, as many as may come."""
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from autonovel.data.crew import Decoded
+from autonovel.data.listing import workers
+from autonovel.data.paths import PathPixels
+from autonovel.embedding import Embedding, embed
+from autonovel.errors import UsageError
+from autonovel.networks import Model
+from autonovel.networks.folded import folded
+from autonovel.settings import Data
+
+SMALLEST, LARGEST = 8, 512  # images of a batch
+PIXELS_AT_ONCE = 200_000  # of a batch on a CPU: larger ones leave its cache, and take up to twice the time
+GPU_FACTOR = 64
+
+
+class Judged(NamedTuple):
+    """A batch of files.
+
+    Attributes:
+        paths: of the files.
+        unreadable: place in ``paths`` and reason of each file that cannot be read.
+        readable: places of the others.
+        found: what the model says of those.
+    """
+
+    paths: list[str]
+    unreadable: dict[int, str]
+    readable: list[int]
+    found: Embedding
+
+
+def batch_size(side: int, device: torch.device) -> int:
+    """Return how many images of ``side`` pixels a side go through a network at once."""
+    room = PIXELS_AT_ONCE * (1 if device.type == "cpu" else GPU_FACTOR)
+    return min(max(room // (side * side), SMALLEST), LARGEST)
+
+
+def judge_files(model: Model, paths: Iterator[str], pixels: PathPixels, batch: int = 0) -> Iterator[Judged]:
+    """Yield what ``model`` says of the files at ``paths``, in this order.
+
+    Args:
+        model: in eval mode, on its device.
+        paths: asked for as they are needed, a few batches ahead.
+        pixels: how files become the model's input.
+        batch: images at once; 0 chooses.
+    """
+    size = batch or batch_size(pixels.side, model.mean.device)
+    arrived = pixels.decoded(paths, size)
+    if model.mean.device.type != "cpu":
+        yield from (_judged(model, names, done) for names, done in arrived)
+        return
+    # a batch for each core instead of all cores on one batch: these would wait for each other in every layer, on a
+    # busy machine for most of the time
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    under_way: deque[Future[Judged]] = deque()
+    try:
+        for names, done in arrived:
+            under_way.append(pool.submit(_judged, model, names, done))
+            if len(under_way) > threads:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
+
+
+def _judged(model: Model, names: list[str], done: Decoded) -> Judged:
+    unreadable = dict(done.broken)
+    readable = [place for place in range(len(names)) if place not in unreadable]
+    images = done.pixels[readable] if unreadable else done.pixels
+    return Judged(names, unreadable, readable, embed(model, images))
+
+
+def are_paths(images: Any) -> bool:
+    """Tell whether images are given as paths of files."""
+    return isinstance(images, Sequence) and bool(images) and all(isinstance(one, str | os.PathLike) for one in images)
+
+
+def judge_all(
+    model: Model, paths: Sequence[str | os.PathLike[str]], data: Data, shape: Sequence[int]
+) -> tuple[Embedding, NDArray[np.int64]]:
+    """Return what a model on the CPU says of all files that can be read, and which of ``paths`` these are.
+
+    Args:
+        model: as it was delivered.
+        paths: image files.
+        data: settings of the run.
+        shape: of the images it was trained on.
+    """
+    pixels = pixels_of(data, shape, torch.device("cpu"))
+    parts, rows, done = [], [], 0
+    for judged in judge_files(folded(model), (os.fspath(path) for path in paths), pixels):
+        parts.append(judged.found)
+        rows += [done + place for place in judged.readable]
+        done += len(judged.paths)
+    whole = [torch.cat([getattr(part, name) for part in parts]) for name in ("z", "p_new", "p_known")]
+    return Embedding(*whole), np.array(rows, dtype=np.int64)
+
+
+def pixels_of(data: Data, shape: Sequence[int], device: torch.device) -> PathPixels:
+    """Return how files become what a model was trained on: images of ``shape``, resized as ``data`` says."""
+    _, channels, height, width = shape
+    if not data.size and height != width:
+        raise UsageError(
+            f"this run was trained on images of {width}×{height} pixels, and files are cut to squares. "
+            "Use Discoverer.load(RUN).predict(images) with arrays of that size."
+        )
+    return PathPixels(data.size or height, channels, workers(data), device.type == "cuda")

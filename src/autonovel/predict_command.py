@@ -1,0 +1,212 @@
+"""``autonovel predict``: rows for later image files, written as they come."""
+
+import contextlib
+import csv
+import io
+import itertools
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+
+from autonovel.data.decode import EXTENSIONS
+from autonovel.data.paths import images_at, listed
+from autonovel.discovery import COLUMNS, UNREADABLE
+from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageError
+from autonovel.predict_progress import FilesProgress
+from autonovel.sorting import JUNK_NAME
+
+STANDARD = "-"
+FORMATS = ("csv", "jsonl")
+
+
+class StoppedError(AutonovelError):
+    """Somebody pressed Ctrl-C."""
+
+    exit_code = 130
+
+
+def predict_files(
+    run: Path,
+    paths: list[str],
+    listing: str | None,
+    to: str,
+    form: str | None,
+    device: str,
+    batch: int,
+    overwrite: bool,
+) -> None:
+    """Write a row for each image file in the columns of ``discovery.csv``.
+
+    Args:
+        run: folder of a finished run.
+        paths: files and folders; ``-`` stands for a list on standard input.
+        listing: file with a list of further paths; ``-`` is standard input.
+        to: file to write; ``-`` is standard output.
+        form: ``csv`` or ``jsonl``; None goes by the name of ``to``.
+        device: that computes.
+        batch: images at once; 0 chooses.
+        overwrite: replace the file ``to``.
+    """
+    form = form or ("jsonl" if to.endswith((".jsonl", ".ndjson")) else "csv")
+    if form not in FORMATS:
+        raise UsageError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}.")
+    if to != STANDARD and Path(to).is_dir():
+        raise UsageError(f"--to is {to}, which is a folder; give the name of a file in it.")
+    if to != STANDARD and Path(to).exists() and not overwrite:
+        raise UsageError(f"{to} already exists. Choose another --to, or replace it with --overwrite.")
+    asked = Asked(tuple(paths), listing)
+    try:
+        _predict(run, asked, to, form, device, batch)
+    except KeyboardInterrupt:
+        raise StoppedError("interrupted.") from None
+
+
+def _predict(run: Path, asked: "Asked", to: str, form: str, device: str, batch: int) -> None:
+    files = asked.checked()
+
+    from autonovel.prediction import Predictor
+
+    predictor = Predictor(run, device)
+    console = Console(stderr=True)
+    if not predictor.joint:
+        _say(console, "This run has no classifier for known and new classes together: every image is answered with "
+             "a new class; nearest_known says which known class would be the nearest.")  # fmt: skip
+    found = Counter[str]()
+    start = time.monotonic()
+    count = asked.count if asked.countable else None
+    with _writer(to, form) as write, FilesProgress(console, count) as progress:
+        for rows in predictor.rows(files, batch):
+            write(rows)
+            found.update(row["status"].partition(":")[0] for row in rows)
+            progress.update(found.total())
+    _say(console, _told(found, time.monotonic() - start, to))
+
+
+def _told(found: Counter[str], seconds: float, to: str) -> str:
+    n = found.total()
+    odd = [f"{found[kind]:,} {kind}" for kind in (JUNK_NAME, UNREADABLE) if found[kind]]
+    of_these = f" ({', '.join(odd)})" if odd else ""
+    where = "" if to == STANDARD else f"Wrote {to}: "
+    return f"{where}{n:,} files{of_these}, {n / max(seconds, 1e-9):,.0f} images/s."
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which files a person asks for.
+
+    Attributes:
+        paths: files and folders; ``-`` stands for a list on standard input.
+        listing: file with a list of further paths; ``-`` is standard input.
+    """
+
+    paths: tuple[str, ...]
+    listing: str | None
+
+    def files(self) -> Iterator[str]:
+        """Return all files, one after the other."""
+        yield from images_at(path for path in self.paths if path != STANDARD)
+        if STANDARD in (*self.paths, self.listing):
+            yield from images_at(listed(sys.stdin.buffer))
+        if self.listing is not None and self.listing != STANDARD:
+            try:
+                with open(self.listing, "rb") as file:
+                    yield from images_at(listed(file))
+            except OSError as error:
+                raise InputError(f"the list {self.listing} cannot be read: {error.strerror or error}.") from error
+
+    def checked(self) -> Iterator[str]:
+        """Return all files, or say at once that there are none."""
+        if not self.paths and self.listing is None:
+            raise UsageError("name image files or folders of them, or a list of paths with --from FILE (- for a pipe).")
+        if (self.listing, *self.paths).count(STANDARD) > 1:
+            raise UsageError("standard input is named twice; it can be read once.")
+        missing = [path for path in self.paths if path != STANDARD and not os.path.lexists(path)]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise UsageError(
+                f"there is no file or folder {missing[0]}{more}. PATHS name image files and folders of them."
+            )
+        coming = self.files()
+        first = next(coming, None)
+        if first is None:
+            where = ", ".join([*self.paths[:3], *([f"--from {self.listing}"] if self.listing is not None else [])])
+            endings = " ".join(EXTENSIONS)
+            raise InputError(f"there are no images in {where}; in folders, files ending in {endings} are read.")
+        return itertools.chain([first], coming)
+
+    @property
+    def countable(self) -> bool:
+        """Return whether the files can be gone through twice, which a pipe cannot."""
+        return STANDARD not in self.paths and (self.listing is None or os.path.isfile(self.listing))
+
+    def count(self) -> int:
+        """Return how many files there are."""
+        return sum(1 for _ in self.files())
+
+
+@contextlib.contextmanager
+def _writer(to: str, form: str) -> Iterator[Callable[[list[dict[str, Any]]], None]]:
+    """Give what writes rows: to standard output, or beside the file ``to``, which it becomes at the end."""
+    if to == STANDARD:
+        with _quiet_pipe():
+            text = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="", write_through=True)
+            try:
+                yield _rows_to(text, form)
+                text.flush()
+            finally:
+                text.detach()
+        return
+    beside = Path(f"{to}.partial")
+    try:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w", newline="", encoding="utf-8") as file:
+            yield _rows_to(file, form)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, to)
+    except OSError as error:
+        raise RunFolderError(f"cannot write {to}: {error.strerror or error}.{_kept(beside)}") from error
+    except KeyboardInterrupt:
+        raise StoppedError(f"interrupted.{_kept(beside)}") from None
+
+
+def _kept(beside: Path) -> str:
+    return f" The rows so far are in {beside}." if beside.exists() else ""
+
+
+@contextlib.contextmanager
+def _quiet_pipe() -> Iterator[None]:
+    """End without a word where the reader of a pipe has seen enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter flushes once more
+        raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        raise StoppedError("interrupted; the rows written so far are whole.") from None
+
+
+def _rows_to(file: IO[str], form: str) -> Callable[[list[dict[str, Any]]], None]:
+    if form == "jsonl":
+        return lambda rows: _write_lines(file, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    return lambda rows: writer.writerows(
+        {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in row.items()} for row in rows
+    )
+
+
+def _write_lines(file: IO[str], lines: Iterator[str]) -> None:
+    file.write("".join(lines))
