@@ -19,6 +19,7 @@ from autonovel.data.checks import check_problem
 from autonovel.errors import AutonovelError, GuardError
 from autonovel.labels import LABELS
 from autonovel.run_folder import FORMAT, read_json, replace_file, write_json
+from autonovel.settings import Joint, Recipe
 from autonovel.training.display import Display
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FEWEST_HIDDEN, FEWEST_TAUGHT = 2, 2
 CLEAR = 0.01  # a lead below this is none: the recipe's order decides
 CHOICE = "choice.json"
+MOST_TIMES = 3  # that a trial's epochs may exceed the run's
 
 
 def systems_in_order(job: "Job") -> tuple[str, ...]:
@@ -117,7 +119,10 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
 
     part = _Part(job, number)
     display = _Prefixed(job.display, f"trial {number + 1} of {job.recipe.run.trials}: ")
-    trial = replace(job, train=part.images, test=None, n_new=part.n_hidden, folder=folder, display=display)
+    recipe = _as_long(job.recipe, int(job.train.unlabelled.sum()) / max(int(part.images.unlabelled.sum()), 1))
+    trial = replace(
+        job, recipe=recipe, train=part.images, test=None, n_new=part.n_hidden, folder=folder, display=display
+    )
     _share_stage_1(job.folder, folder)
     found = {}
     for name in candidates:
@@ -131,6 +136,25 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
         assert scores is not None
         found[name] = scores["acc"]
     return {"hidden": list(part.images.new_names), "found": found}
+
+
+def _as_long(recipe: Recipe, factor: float) -> Recipe:
+    """Return the recipe with about as many joint steps on the fewer images of a trial as the run itself will take."""
+    times = min(max(factor, 1), MOST_TIMES)
+    return replace(recipe, joint=_stretched(recipe.joint, times), incremental=_stretched(recipe.incremental, times))
+
+
+def _stretched(joint: Joint, times: float) -> Joint:
+    return replace(
+        joint,
+        epochs=round(times * joint.epochs),
+        ramp_epochs=times * joint.ramp_epochs,
+        warmup_epochs=times * joint.warmup_epochs,
+        decay_at=tuple(round(times * epoch) for epoch in joint.decay_at),
+        decay_every=max(round(times * joint.decay_every), 1),
+        keep_embeddings_at=(),
+        watch=0,
+    )
 
 
 def _share_stage_1(folder: Path, trial: Path) -> None:

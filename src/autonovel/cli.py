@@ -13,6 +13,7 @@ import typer
 
 from autonovel import __version__
 from autonovel.cli_corrections import add_correction_commands
+from autonovel.cli_discover import add_discover_command
 from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
 
@@ -140,6 +141,9 @@ def demo(
             from autonovel.commands import run_recipe
 
         run_recipe("demo", out, seed, _changes(sets, None, new_classes), device, resume, overwrite, keep_going)
+
+
+add_discover_command(app, _plain_errors)
 
 
 @app.command()

@@ -33,11 +33,13 @@ def run_recipe(
     bases: Sequence[Path] = (),
     stages: tuple[int, ...] = ALL_STAGES,
     variant: Variant = FULL_VARIANT,
+    announced: bool = False,
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
     Stages 1 and 2 are taken over from a run of ``bases`` where the two may share them; of the stages, those named
-    in ``stages`` are trained; ``variant`` changes settings and the name of the folder.  Returns the run folder.
+    in ``stages`` are trained; ``variant`` changes settings and the name of the folder; what will happen is told unless
+    it was ``announced`` before.  Returns the run folder.
     """
     if resume and overwrite:
         raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
@@ -50,7 +52,8 @@ def run_recipe(
             f"{folder} holds a run already. Finish it, or see its table again, with --resume; replace it with "
             "--overwrite; or choose another folder with --out."
         )
-    _announce(console, loaded, folder)
+    if not announced:
+        _announce(console, loaded, folder)
 
     from autonovel import counting, pipeline, record
     from autonovel import device as devices

@@ -71,21 +71,18 @@ class Curve:
     Attributes:
         silhouette: by candidate.
         accuracy: on the validation classes, by candidate; empty without probes.
-        candidate: c*, the mean of the two tops rounded up.
+        tops: what each curve says: where it is highest (or, of the silhouette, the least count that is hardly lower).
+        candidate: c*, the mean of the tops rounded up.
         number: clusters at c* that are new classes.
         seen: silhouette, and with probes accuracy, of every candidate that was looked at, if only roughly.
     """
 
     silhouette: dict[int, float]
     accuracy: dict[int, float]
+    tops: tuple[int, ...]
     candidate: int
     number: int
     seen: dict[int, tuple[float, ...]]
-
-    @property
-    def tops(self) -> tuple[int, ...]:
-        """Return where each curve is highest."""
-        return tuple(search.top(curve) for curve in (self.silhouette, self.accuracy) if curve)
 
 
 @dataclass(frozen=True)
@@ -169,9 +166,14 @@ def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] =
     else:
         values = search.coarse_to_fine(asked, evaluate, settings.restarts, settings.few_restarts)
     found = search.curves(values)
-    candidate = math.ceil(statistics.mean(search.top(curve) for curve in found))
+    tops = [search.top(curve) for curve in found]
+    if settings.standard_errors:
+        error = silhouette.standard_error(clusterings.at(tops[0], settings.restarts).labels[free >= -1])
+        tops[0] = search.least(found[0], found[0][tops[0]] - settings.standard_errors * error)
+    candidate = math.ceil(statistics.mean(tops))
     number = clusterings.sizeable(candidate)
-    return Curve(found[0], found[1] if len(found) > 1 else {}, candidate, number, dict(sorted(seen.items())))
+    accuracies = found[1] if len(found) > 1 else {}
+    return Curve(found[0], accuracies, tuple(tops), candidate, number, dict(sorted(seen.items())))
 
 
 class _Clusterings:

@@ -50,6 +50,13 @@ def top(values: dict[int, float]) -> int:
     return max(values, key=lambda c: (values[c], c))
 
 
+def least(values: dict[int, float], enough: float) -> int:
+    """Return the smallest count from which on, up to the top, every value is at least ``enough``."""
+    best = top(values)
+    low = max((c for c in values if c < best and values[c] < enough), default=-1)
+    return min(c for c in values if c > low)
+
+
 def curves(points: dict[int, Values]) -> list[dict[int, float]]:
     """Return each curve as values by count."""
     return [dict(zip(points, column, strict=True)) for column in zip(*points.values(), strict=True)]

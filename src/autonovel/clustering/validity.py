@@ -28,9 +28,18 @@ class Silhouette:
 
     def __call__(self, labels: Tensor) -> float:
         """Return the mean silhouette of the clustering ``labels``; −1 if all points are in one cluster."""
+        return float(self.of_each(labels).mean())
+
+    def standard_error(self, labels: Tensor) -> float:
+        """Return how far the mean may be off for the points at hand being a sample."""
+        each = self.of_each(labels)
+        return float(each.std() / len(each) ** 0.5) if len(each) > 1 else 0.0
+
+    def of_each(self, labels: Tensor) -> Tensor:
+        """Return the silhouette of every point that is looked at; −1 if all points are in one cluster."""
         present, cluster = labels.unique(return_inverse=True)
         if len(present) < 2:
-            return -1.0
+            return torch.full((len(self.rows),), -1.0, dtype=torch.float64)
         member = torch.nn.functional.one_hot(cluster, len(present)).to(self.distances.dtype)
         counts = member.sum(dim=0)
         sums = self.distances @ member
@@ -38,4 +47,4 @@ class Silhouette:
         inside = sums.gather(1, own)[:, 0] / (counts[own[:, 0]] - 1).clamp(min=1)
         outside = (sums / counts).scatter(1, own, torch.inf).amin(dim=1)
         s = (outside - inside) / torch.maximum(inside, outside).clamp(min=1e-12)
-        return float(torch.where(counts[own[:, 0]] > 1, s, 0).double().mean())
+        return torch.where(counts[own[:, 0]] > 1, s, 0).double()

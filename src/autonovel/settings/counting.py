@@ -31,6 +31,8 @@ class Count(Section):
     iterations: int = setting(100, "of each clustering, at most", DTC, low=1)
     tol: float = setting(1e-4, "movement of the centres, relative to the variance, at which a clustering rests", DTC,
                          low=0)  # fmt: skip
+    standard_errors: float = setting(0.0, "take the least count whose silhouette is lower than the highest by at most "
+                                     "so many of its standard errors", low=0)  # fmt: skip
     search: str = setting("coarse-to-fine", "coarse-to-fine: only where the curves are high; exhaustive: every count",
                           choices=("coarse-to-fine", "exhaustive"))  # fmt: skip
     few_restarts: int = setting(2, "restarts while the search only looks where the curves are high", low=1)

@@ -1,0 +1,99 @@
+"""`autonovel discover`: from a folder of pictures to new classes, with nothing to set up."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from autonovel import planning, recipe
+from autonovel.commands import run_recipe
+from autonovel.errors import UsageError
+from autonovel.planning import Plan, Wish
+
+LOOKS_KNOWN = 0.5  # mass on known classes from which on an image looks like one of them
+NAMED = 12  # classes that are named one by one
+
+
+def discover(
+    place: Path,
+    wish: Wish,
+    out: Path | None,
+    seed: int,
+    sets: list[str],
+    device: str,
+    resume: bool,
+    overwrite: bool,
+    keep_going: bool,
+) -> Path:
+    """Look at the images, say what will be done and how long it takes, do it, and say what was found."""
+    from autonovel.data.inventory import inventory_of
+    from autonovel.data.table import source_of
+    from autonovel.terminal import TerminalDisplay
+
+    if not place.exists():
+        raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
+    console = Console()
+    folder = out or Path("runs") / f"{place.resolve().stem or 'discover'}-seed{seed}"
+    if not (resume or overwrite) and (folder / "run.json").exists():
+        raise UsageError(
+            f"{folder} holds a run already. Finish it, or see its table again, with --resume; replace it with "
+            "--overwrite; or choose another folder with --out."
+        )
+    display = TerminalDisplay(console)
+    found = inventory_of(place, display)
+    display.close()
+    _say(console, "\n".join(found.told()))
+    made = planning.plan(found, wish)
+    settings = {"data.source": source_of(place), "data.path": str(place)} | made.settings
+    changes = [f"{key}={json.dumps(value)}" for key, value in settings.items()] + sets
+    _announce(console, made, changes, folder, found.classes, found.unlabelled, device)
+    run_recipe(made.recipe, folder, seed, changes, device, resume, overwrite, keep_going, announced=True)
+    _say(console, "\n".join(_outcome(folder)))
+    return folder
+
+
+def _announce(
+    console: Console, made: Plan, changes: list[str], folder: Path, known: dict[str, int], unlabelled: int, device: str
+) -> None:
+    """Say what will be done, how long it takes and where it writes."""
+    from autonovel import device as devices
+    from autonovel import timing
+
+    settings = recipe.load(made.recipe, changes).recipe
+    sizes = timing.Sizes(tuple(known.values()), unlabelled, 3)
+    takes = timing.in_words(timing.estimate(settings, sizes, devices.pick(device)))
+    _say(console, "\n".join([*made.said, *(f"Beware: {text}" for text in made.beware), f"{takes} Writes {folder}."]))
+
+
+def _outcome(folder: Path) -> list[str]:
+    """Return what was found, in sentences, and what to do next."""
+    import csv
+
+    from autonovel.run_folder import read_json
+
+    classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
+    with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if not row["given_label"]]
+    lines = [f"{len(classes)} new classes in {sum(bool(row['class_id']) for row in rows):,} images: {_named(classes)}."]
+    known_looks = sum(float(row["looks_known"] or 0) > LOOKS_KNOWN for row in rows)
+    if known_looks:
+        lines.append(f"{known_looks:,} of these images look more like a known class (looks_known in discovery.csv).")
+    unreadable = [row for row in rows if not row["class_id"]]
+    if unreadable:
+        lines.append(f"{len(unreadable):,} files could not be read; their rows in discovery.csv say why.")
+    return [
+        *lines,
+        f"Next: autonovel review {folder}   (look, rename, merge, split, move, undo)",
+        f"      autonovel export {folder} --to csv classes.csv   (or folders, fiftyone, labelstudio, onnx)",
+        f"      autonovel predict {folder} LATER_IMAGES",
+    ]
+
+
+def _named(classes: list[dict[str, Any]]) -> str:
+    named = [f"{entry['name']} {entry['size']:,}" for entry in classes[:NAMED]]
+    return ", ".join(named) + (f" and {len(classes) - NAMED} more" if len(classes) > NAMED else "")
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

