@@ -13,6 +13,7 @@ import typer
 
 from autonovel import __version__
 from autonovel.cli_corrections import add_correction_commands
+from autonovel.cli_report import add_report_command
 from autonovel.errors import AutonovelError, UsageError
 
 EXIT_CODES = (
@@ -309,6 +310,7 @@ def data_check(name: Dataset, folder: Annotated[Path, typer.Argument(help="Folde
             raise typer.Exit(2)
 
 
+add_report_command(app, _plain_errors)
 add_correction_commands(app, _plain_errors)
 
 
