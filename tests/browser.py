@@ -37,6 +37,7 @@ class Page:
         self.socket = connect(address, max_size=2**26)
         self.number = 0
         self.complaints: list[str] = []
+        self.requests: list[str] = []  # addresses of all that was loaded
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -53,6 +54,8 @@ class Page:
 
     def _hear(self, message: dict[str, Any]) -> None:
         params = message.get("params", {})
+        if message["method"] == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
         if message["method"] == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))

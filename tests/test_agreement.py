@@ -67,7 +67,11 @@ def test_damaged_assignments_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("share", "words", "per_cent"),
-    [(0.95, "agree widely", "95 %"), (0.8999, "agree in the main", "89 %"), (0.6999, "disagree widely, so", "69 %")],
+    [
+        (0.95, "agree widely", "95.0 %"),
+        (0.8999, "agree in the main", "89.9 %"),
+        (0.6999, "disagree widely, so", "69.9 %"),
+    ],
 )
 def test_words_follow_the_thresholds(share: float, words: str, per_cent: str) -> None:
     content = {"systems": ["rankstats", "kmeans"], "images": 2500, "shares": [[1, share], [share, 1]],
@@ -75,12 +79,12 @@ def test_words_follow_the_thresholds(share: float, words: str, per_cent: str) ->
     text = agreement.told(content, {"new-2": "owl"})
     assert words in text and f"agree on {per_cent} of the 2,500 unlabelled images" in text
     assert text.startswith("Ranking statistics and k-means on stage-2 features")
-    assert "differ most on owl (50 % shared)" in text and "new-1" not in text
-    assert "From 90 % on" in text and "below 70 %" in text
+    assert "differ most on owl (50.0 % shared)" in text and "new-1" not in text
+    assert "90 % and more" in text and "less than 70 %" in text
 
 
 def test_without_k_means_the_least_agreeing_system_is_told() -> None:
     shares = [[1, 0.9, 0.4], [0.9, 1, 0], [0.4, 0, 1]]
     content = {"systems": ["rankstats", "dtc", "mcl"], "images": 10, "shares": shares,
                "classes": ["new-1"], "by_class": {"dtc": [0.9], "mcl": [0.4]}}  # fmt: skip
-    assert "Ranking statistics and MCL agree on 40 %" in agreement.told(content)
+    assert "Ranking statistics and MCL agree on 40.0 %" in agreement.told(content)

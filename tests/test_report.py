@@ -464,3 +464,9 @@ def test_two_systems_need_no_bars(folder: Path) -> None:
     write_report(folder, images, embedding(images), discover(images, embedding(images)), results())
     page = (folder / "report.html").read_text()
     assert "as bars" not in page and "by system" not in page
+
+
+def test_a_confusion_too_large_for_a_table_is_a_list(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "MOST_CELLS", 3)
+    text = text_of(page(folder, image_set()))
+    assert "The table would have 2 rows and 2 columns" in text and "fox new-2 2" in text

@@ -4,6 +4,7 @@ Two systems number their classes differently, so classes are matched one to one 
 is the share of images in matched classes.  It needs no truth, so it is the one check that every run has.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -114,12 +115,15 @@ def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None)
     if doubtful:
         worst = [f"{name} ({_per_cent(value)} % shared)" for value, name in sorted(doubtful)[:LOOK_AT]]
         text += f". They differ most on {_listed(worst)}: look there first"
-    return f"{text}. (From {100 * WIDELY:.0f} % on: widely; below {100 * BARELY:.0f} %: they disagree widely.)"
+    limits = (
+        f"{100 * WIDELY:.0f} % and more counts as wide agreement, less than {100 * BARELY:.0f} % as wide disagreement"
+    )
+    return f"{text}. ({limits}.)"
 
 
 def _per_cent(share: float) -> str:
     """Return the share rounded down, so that a number never claims more than a threshold it misses."""
-    return f"{int(100 * share + 1e-9)}"
+    return f"{math.floor(1000 * share + 1e-9) / 10:.1f}"
 
 
 def _listed(parts: Sequence[str]) -> str:

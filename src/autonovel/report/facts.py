@@ -1,5 +1,6 @@
 """Where a run came from, in lines that may be shown to anybody: no path of the machine it ran on."""
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from autonovel.report.words import count, counted, duration
 from autonovel.run_folder import read_json
 from autonovel.settings import PLACES
 
-PLACE = re.compile(r"^(?P<key>[^/=\\]*=)?(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://).*$", re.DOTALL)
+PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,22 @@ def facts(folder: Path, subject: Subject, results: Mapping[str, Any]) -> Facts:
         about=str(run.get("recipe", {}).get("about") or ""),
         lines=tuple((name, str(value)) for name, value in lines.items() if value),
         departures=tuple(results.get("departures") or ()),
-        changed=tuple(f"{key} = {without_place(str(value))}" for key, value in changed.items()),
+        changed=tuple(
+            f"{key} = {without_place(json.dumps(value, ensure_ascii=False))}" for key, value in changed.items()
+        ),
     )
 
 
 def _commands(parts: list[Mapping[str, Any]] | None) -> str:
     """Return the command that began the run."""
     words = (parts or [{}])[0].get("command") or []
-    return shlex.join(map(without_place, map(str, words))).replace("'…'", "…")
+    return " ".join(shlex.quote(word) if "…" not in word else word for word in map(without_place, map(str, words)))
 
 
 def without_place(word: str) -> str:
-    """Return a word of a command with an absolute path or an address in it, if it is one, left out."""
-    found = PLACE.match(word)
-    return f"{found['key'] or ''}…" if found else word
+    """Return a word of a command without the absolute path or the address that it ends with."""
+    found = PLACE.search(word)
+    return f"{word[: found.start()]}…" if found else word
 
 
 def _size(subject: Subject) -> str:

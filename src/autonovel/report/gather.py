@@ -1,5 +1,6 @@
 """What the report says of the whole run, as plain data: one dataclass per section, no HTML and no pictures."""
 
+import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from autonovel import evaluation
 from autonovel.report.subject import Bools, Subject
 from autonovel.report.words import count, counted
 from autonovel.sorting import JUNK
+
+MOST_CELLS, WORST = 120 * 120, 40
 
 Results = Mapping[str, Any]
 
@@ -67,9 +70,9 @@ class Headline:
         if self.n_edits:
             told.append(f"{counted(self.n_edits, 'correction', 'corrections')} by hand, included in all that follows.")
         if any(self.unlabelled[1:]):
-            told.append(f"Of the unlabelled images {_places(self.unlabelled)}.")
+            told.append(f"Of the unlabelled images, {_places(self.unlabelled)}.")
         if self.labelled[0] or self.labelled[2]:
-            told.append(f"Of the labelled images {_places(self.labelled)}.")
+            told.append(f"Of the labelled images, {_places(self.labelled)}.")
         if self.unreadable:
             files = counted(self.unreadable, "further file", "further files")
             told.append(f"{files} could not be read.")
@@ -77,9 +80,11 @@ class Headline:
 
 
 def _places(counts: tuple[int, int, int]) -> str:
-    """Return ``7 are in new classes, 2 in known ones, 1 is junk`` with what is zero left out."""
-    words = ("in new classes", "in known ones", "marked as junk")
+    """Return ``7 are in new classes, 2 in known ones and 1 marked as junk`` with what is zero left out."""
+    words = ("in new classes", "in known classes", "marked as junk")
     parts = [f"{count(number)} {word}" for number, word in zip(counts, words, strict=True) if number]
+    first, rest = parts[0].split(" ", 1)
+    parts[0] = f"{first} {'is' if first == '1' else 'are'} {rest}"
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
@@ -190,6 +195,23 @@ class Confusion:
     found: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
     n_matched: int
+
+    @property
+    def readable(self) -> bool:
+        """Return whether the table is small enough to be read, and for a browser to draw."""
+        return len(self.true) * len(self.found) <= MOST_CELLS
+
+    @property
+    def worst(self) -> list[tuple[str, str, int]]:
+        """Return true class, found class and number of images of the largest cells off the diagonal, a few of them."""
+        cells = [
+            (number, row, column)
+            for row, counts in enumerate(self.counts)
+            for column, number in enumerate(counts)
+            if number and (row != column or row >= self.n_matched)
+        ]
+        largest = heapq.nlargest(WORST, cells, key=lambda cell: cell[0])
+        return [(self.true[row], self.found[column], number) for number, row, column in largest]
 
     @property
     def agreeing(self) -> int:

@@ -48,8 +48,8 @@ const startMap = () => {
     }
     pen.globalAlpha = 1;
     pen.strokeStyle = ink;
-    pen.lineWidth = 1.2;
-    for (const i of selected) { pen.fillStyle = colour(i); dot(at(i, f), radius + 0.8); pen.stroke(); }
+    pen.lineWidth = 1;
+    for (const i of selected) { pen.fillStyle = colour(i); dot(at(i, f), radius + 0.5); pen.stroke(); }
     if (current !== null) {
       pen.fillStyle = colour(current);
       dot(at(current, f), radius + 2.5);
@@ -128,7 +128,7 @@ const startMap = () => {
   function tellSelection() {
     const places = selectedPlaces(), sizes = new Map();
     for (const p of places) sizes.set(classAt(p).name, (sizes.get(classAt(p).name) || 0) + 1);
-    const parts = [...sizes].sort((a, b) => b[1] - a[1]), listed = parts.slice(0, 4).map(([name, size]) => `${size.toLocaleString("en")} ${name}`);
+    const parts = [...sizes].sort((a, b) => b[1] - a[1]), listed = parts.slice(0, 4).map(([name, size]) => `${size.toLocaleString("en")} in ${name}`);
     if (parts.length > 4) listed.push("…");
     byId("selection").hidden = !places.length;
     byId("selection-told").textContent = places.length ? `${places.length.toLocaleString("en")} selected: ${listed.join(", ")}` : "";

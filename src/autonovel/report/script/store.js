@@ -8,7 +8,7 @@ const total = data.confidence.length;
 const byId = (id) => document.getElementById(id);
 const counted = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 const confidence = (place) => data.confidence[place] / 10000;
-const perCent = (share) => `${(100 * share).toFixed(1)} %`;
+const perCent = (share) => `${(share < 1 ? Math.min(100 * share, 99.9) : 100).toFixed(1)} %`; // only a whole is 100
 
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
