@@ -111,7 +111,8 @@ class Page:
         """Set size and colour scheme."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}  # a click must not miss what is still scrolling
+        self.call("Emulation.setEmulatedMedia", features=[scheme, still])
 
     def screenshot(self, path: Path) -> None:
         """Save what is visible as PNG."""
