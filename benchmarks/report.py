@@ -102,6 +102,8 @@ def first_view(page: Path, profile: Path) -> dict[str, Any]:
         for _ in range(40):  # through the whole overview, so that all it shows is loaded
             tab.value("scrollBy({ top: 800, behavior: 'instant' })")
         tab.wait("scrollY + innerHeight > document.documentElement.scrollHeight - 2")
+        time.sleep(0.5)  # what has come into view last is on its way
+        tab.value("0")  # hears what was loaded meanwhile
         overview = _size(tab.requests)
         begun = time.monotonic()
         tab.value("location.hash = '#/class/' + data.classes[0].number")
