@@ -145,6 +145,9 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         beside.FilesBeside(tmp_path / "holiday.html")
     beside.remove_others(tmp_path / "holiday.html", None)
     assert (tmp_path / "holiday" / "photo.jpg").exists()
+    (tmp_path / "empty").mkdir()
+    beside.remove_others(tmp_path / "empty.html", None)
+    assert (tmp_path / "empty").exists()
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def remove_others(page: Path, kept: str | None) -> None:
     if not folder.is_dir():
         return
     entries = list(folder.iterdir())
-    if not all(_OURS.fullmatch(entry.name) for entry in entries):
+    if not entries or not all(_OURS.fullmatch(entry.name) for entry in entries):
         return  # not a folder of ours
     for entry in entries:
         if kept is None or entry.name != kept.rsplit("/", 1)[-1]:

@@ -56,8 +56,8 @@ def write_report(
 
 def build(
     page: Path, report: Report, subject: Subject, source: Source | None, single: bool | None, display: Display
-) -> None:
-    """Write the page and what belongs to it.
+) -> Path | None:
+    """Write the page and what belongs to it; return the folder of the files beside it, if there are any.
 
     Args:
         page: the HTML file.
@@ -78,6 +78,7 @@ def build(
     finally:
         if files:
             files.close()
+    return files.folder if files else None
 
 
 def _thumbnails(

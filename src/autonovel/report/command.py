@@ -35,14 +35,15 @@ def report_run(folder: Path, to: Path | None, data: Path | None, single: bool | 
     begun = time.monotonic()
     display = TerminalDisplay(console)
     try:
-        missing = write_corrected_report(folder, page, data, single, map_points, display)
+        beside, missing = write_corrected_report(folder, page, data, single, map_points, display)
     finally:
         display.close()
     if missing:
         console.print(missing, highlight=False, markup=False, soft_wrap=True)
-    size = sum(path.stat().st_size for path in (page, *page.with_suffix("").rglob("*")) if path.is_file())
-    files = f" with {page.with_suffix('')}{'/'}" if page.with_suffix("").is_dir() else ""
-    told = f"Wrote {page}{files}: {size / 1e6:,.1f} MB in {duration(time.monotonic() - begun)}."
+    files = [page, *(path for path in beside.rglob("*") if path.is_file())] if beside else [page]
+    size = sum(path.stat().st_size for path in files)
+    more = f" and {len(files) - 1:,} files in {beside}" if beside else ""
+    told = f"Wrote {page}{more}: {size / 1e6:,.1f} MB in {duration(time.monotonic() - begun)}."
     console.print(told, highlight=False, markup=False, soft_wrap=True)
     return page
 
@@ -64,8 +65,11 @@ def page_path(folder: Path, to: Path | None) -> Path:
 
 def write_corrected_report(
     folder: Path, page: Path, data: Path | None, single: bool | None, map_points: int, display: Display
-) -> str:
-    """Write the report of a finished run with its corrections to ``page``; return why it has no pictures, if so."""
+) -> tuple[Path | None, str]:
+    """Write the report of a finished run with its corrections to ``page``.
+
+    Returns the folder of the files beside it, if there are any, and why it has no pictures, if it has none.
+    """
     run = open_run(folder)
     results = read_json(folder / "results.json")
     subject, rows = corrected(run)
@@ -85,5 +89,5 @@ def write_corrected_report(
             f"{folder / 'results.json'} does not say {error}. Finish the run with --resume."
         ) from error
     source = None if missing else OfRun(images, rows, subject.shape)
-    build(page, report, subject, source, single, display if len(subject) > MOST_EMBEDDED else Silent())
-    return missing
+    beside = build(page, report, subject, source, single, display if len(subject) > MOST_EMBEDDED else Silent())
+    return beside, missing
