@@ -3,8 +3,10 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
 from autonovel import open_run
 from autonovel.edited import EditedRun
@@ -100,7 +102,19 @@ def test_images_that_are_gone_leave_names(finished_with_files: Path, tmp_path: P
     html = (finished_with_files / "report.html").read_text()
     assert page_data(html)["sheets"]["width"] == 0 and len(names(html)) == 400 and str(tmp_path) not in html
     assert autonovel("report", finished_with_files, "--data", tmp_path / "elsewhere").returncode == 0
-    assert page_data((finished_with_files / "report.html").read_text())["sheets"]["width"] == 64
+    sheets = page_data((finished_with_files / "report.html").read_text())["sheets"]
+    assert (sheets["width"], sheets["height"], sheets["pixelated"]) == (28, 28, True)
+
+
+@pytest.mark.parametrize(("size", "cell"), [((20, 20), (20, 20)), ((300, 100), (64, 64)), ((50, 200), (28, 64))])
+def test_thumbnails_of_files_fit_what_the_files_are(finished_with_files: Path, size: Any, cell: Any) -> None:
+    """A cell is as wide as the widest and as high as the highest thumbnail, whatever the shapes are."""
+    files = sorted((finished_with_files.parent / "my images").rglob("*.png"))
+    for number, file in enumerate(files):
+        shape = size if size == (20, 20) or number % 2 else size[::-1] if size == (300, 100) else (28, 28)
+        Image.new("RGB", shape, "teal").save(file)
+    html = report_run(finished_with_files, None, None, None, 0).read_text()
+    assert (page_data(html)["sheets"]["width"], page_data(html)["sheets"]["height"]) == cell
 
 
 def test_map_of_another_size_is_not_kept(finished: Path) -> None:

@@ -20,6 +20,7 @@ from autonovel.run_images import RunImages
 
 PER_SHEET = 256
 COLUMNS = 16
+SAMPLED = 64  # files that are looked at to find the size of thumbnails
 MAGNIFIED = 32  # pictures up to this side are shown with their pixels as squares
 
 Pictures = Sequence[Image.Image | None]
@@ -89,10 +90,13 @@ class OfRun:
         self.files = images.folder is not None
 
     def cell(self, largest: int) -> Cell:
-        """Return a square cell for files of any shape, else a cell of the images' own shape."""
-        if self.files:
-            return Cell(largest, largest, False)
-        return OfImages(torch.empty(0, *self.shape)).cell(largest)
+        """Return a cell of the images' own shape; for files, which may differ, one that a sample of them fits into."""
+        if not self.files:
+            return OfImages(torch.empty(0, *self.shape)).cell(largest)
+        sample = range(0, len(self.rows), max(1, len(self.rows) // SAMPLED))
+        sizes = [picture.size for row in sample if (picture := self._picture(row, largest))]
+        width, height = (max((size[side] for size in sizes), default=largest) for side in (0, 1))
+        return Cell(width, height, max(width, height) <= MAGNIFIED)
 
     def batches(self, rows: Sequence[Ints], largest: int) -> Iterator[Pictures]:
         """Return the pictures, files decoded by threads: Pillow decodes and scales outside the interpreter's lock."""
