@@ -34,6 +34,10 @@ def print_results(console: Console, results: dict[str, Any]) -> None:
         highlight=False,
         soft_wrap=not console.is_terminal,
     )
+    if results.get("agreement"):
+        from autonovel.agreement import told
+
+        console.print(told(results["agreement"]), highlight=False, markup=False, soft_wrap=not console.is_terminal)
     joint = results["incremental"]
     if joint:
         old = Table(

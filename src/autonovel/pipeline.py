@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from autonovel import choosing, counting, discovery, doubts, networks, record
+from autonovel import agreement, choosing, counting, discovery, doubts, networks, record
 from autonovel.cached_views import with_cached_views
 from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics
@@ -262,12 +262,19 @@ def side_system(job: Job, name: str) -> None:
             clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)
             scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
             content = {"scores": scores, "seconds": seconds, "incremental": None}
+            agreement.save_assignments(folder, clusters)
         else:
             found = system(job, name, folder)
             if _trains(job, name):  # features of its own, which the figures compare
                 found.embedding.save(folder / "embedding.safetensors")
             content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
+            agreement.save_assignments(folder, _new_class(job, found.embedding))
         write_json(folder / "results.json", content)
+
+
+def _new_class(job: Job, embedding: Embedding) -> torch.Tensor:
+    """Return the new class, from 0 on, of each unlabelled image."""
+    return embedding.p_new[job.train.unlabelled].argmax(dim=1)
 
 
 def _trains(job: Job, name: str) -> bool:
@@ -293,6 +300,10 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
     result.save(job.folder)
     seconds |= {name: content["seconds"] for name, content in records.items()}
     results = record.results(job.folder, records, seconds)
+    others = [name for name in job.recipe.run.systems if name != primary]
+    clusters = _new_class(job, found.embedding).numpy()
+    new_names = result.names[job.train.n_known :]
+    results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
     job.display.say("Scored; drawing the map and the report.")
     drawing = time.monotonic()
@@ -309,6 +320,6 @@ def draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: di
     try:
         from autonovel.report import write_report
 
-        write_report(job.folder, job.train, embedding, found, results, job.recipe.run.map_points)
+        write_report(job.folder, job.train, embedding, found, results, job.recipe.run.map_points, job.display)
     except ImportError as error:
         job.display.say(f"No report was written: it needs the package {error.name}. Everything else is there.")
