@@ -41,6 +41,7 @@ from autonovel.training import checkpoint
 from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
+from autonovel.variants import SIMILARITY, adopt_similarity
 
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
 
@@ -235,6 +236,8 @@ def system(job: Job, name: str, folder: Path) -> Found:
     method, context = METHODS[name], job.context(folder, name)
     start = time.monotonic()
     stages = method.stages(job.recipe, job.problem)
+    if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
+        adopt_similarity(folder, job.folder)
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     method.finish(model, job.train, job.problem)
     embedding = embed(model, job.train.images)

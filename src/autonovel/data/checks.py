@@ -86,8 +86,8 @@ def _check_batches(images: ImageSet, recipe: Recipe) -> None:
     labelled = len(images) - unlabelled
     wanted = []
     if recipe.pretrain.kind == "rotation":
-        there = (labelled, "labelled images") if recipe.pretrain.labelled_only else (len(images), "images")
-        wanted.append(("pretrain.batch_size", recipe.pretrain.batch_size, *there))
+        seen = (labelled, "labelled images") if recipe.pretrain.labelled_only else (len(images), "images")
+        wanted.append(("pretrain.batch_size", recipe.pretrain.batch_size, *seen))
     if recipe.pretrain.kind == "prototypical":
         _check_episodes(images, recipe.pretrain)
     if recipe.supervised.epochs:

@@ -6,8 +6,10 @@ Drawings are black on white paper; here ink is 255 and paper 0, so that whatever
 the drawing is paper too.
 """
 
+import contextlib
 import functools
 import io
+import itertools
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -16,19 +18,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from autonovel.data.catalogue import explained, how_to_get
+from autonovel.data.catalogue import OMNIGLOT, explained, how_to_get
 from autonovel.data.splits import LabelledImages
 from autonovel.errors import InputError, UsageError
 
-DRAWINGS = 20  # of each character
-CHARACTERS = 964  # of the background alphabets together
-# characters of each evaluation alphabet
-EVALUATION = {
-    "Angelic": 20, "Atemayar_Qelisayer": 26, "Atlantean": 26, "Aurek-Besh": 26, "Avesta": 26, "Ge_ez": 26,
-    "Glagolitic": 45, "Gurmukhi": 45, "Kannada": 41, "Keble": 26, "Malayalam": 47, "Manipuri": 40, "Mongolian": 30,
-    "Old_Church_Slavonic_(Cyrillic)": 45, "Oriya": 46, "Sylheti": 28, "Syriac_(Serto)": 23, "Tengwar": 25,
-    "Tibetan": 42, "ULOG": 26,
-}  # fmt: skip
 SIDE = 105  # pixels of a drawing as published
 
 Drawing = tuple[PurePosixPath, Callable[[], bytes]]
@@ -46,13 +39,14 @@ def load(folder: Path, alphabet: str, side: int = 0) -> LabelledImages:
         UsageError: if there is no such alphabet.
         InputError: if drawings are missing, damaged, or not as many as published.
     """
-    if alphabet not in EVALUATION:
+    if alphabet not in OMNIGLOT.evaluation:
         said = f"is {alphabet!r}, which is none of them" if alphabet else "names none"
         raise UsageError(
             f"data.alphabet {said}. Choose the evaluation alphabet to discover (--set data.alphabet=NAME): "
-            f"{', '.join(EVALUATION)}. `autonovel reproduce` runs all of them."
+            f"{', '.join(OMNIGLOT.evaluation)}. `autonovel reproduce` runs all of them."
         )
-    known, new = background(folder, side), characters(folder, "evaluation", alphabet, EVALUATION[alphabet], side)
+    known = background(folder, side)
+    new = characters(folder, "evaluation", alphabet, OMNIGLOT.evaluation[alphabet], side)
     return LabelledImages(
         images=torch.cat([known.images, new.images]),
         labels=torch.cat([known.labels, new.labels + len(known.names)]),
@@ -63,7 +57,7 @@ def load(folder: Path, alphabet: str, side: int = 0) -> LabelledImages:
 @functools.lru_cache(maxsize=1)
 def background(folder: Path, side: int = 0) -> LabelledImages:
     """Return the background characters; read once for all the alphabets that a process works on."""
-    return characters(folder, "background", "", CHARACTERS, side)
+    return characters(folder, "background", "", OMNIGLOT.background, side)
 
 
 def characters(folder: Path, split: str, alphabet: str, count: int, side: int = 0) -> LabelledImages:
@@ -72,17 +66,17 @@ def characters(folder: Path, split: str, alphabet: str, count: int, side: int = 
     hint = f"Delete {place}, or move it away. {how_to_get('omniglot', folder)}"
     by_name: dict[str, list[Drawing]] = {}
     pixels: list[np.ndarray] = []
-    with explained(place, hint):
-        for name, read in sorted(_drawings(place), key=lambda drawing: drawing[0]):
-            _, own, character, _ = name.parts
-            if alphabet in ("", own):
-                by_name.setdefault(f"{own}/{character}", []).append((name, read))
-        _check_counts(by_name, alphabet, count)
-    for drawings in by_name.values():
-        for name, read in drawings:
+    with contextlib.ExitStack() as opened:
+        with explained(place, hint):
+            for name, read in sorted(opened.enter_context(_drawings(place)), key=lambda drawing: drawing[0]):
+                _, own, character, _ = name.parts
+                if alphabet in ("", own):
+                    by_name.setdefault(f"{own}/{character}", []).append((name, read))
+            _check_counts(by_name, alphabet, count)
+        for name, read in itertools.chain.from_iterable(by_name.values()):
             with explained(place / Path(*name.parts[1:]), hint):
                 pixels.append(_ink(read(), side))
-    labels = torch.arange(count).repeat_interleave(DRAWINGS)
+    labels = torch.arange(count).repeat_interleave(OMNIGLOT.drawings)
     return LabelledImages(torch.from_numpy(np.stack(pixels))[:, None], labels, tuple(by_name))
 
 
@@ -92,23 +86,24 @@ def locate(folder: Path, split: str) -> Path:
     archive = folder / f"images_{split}.zip"
     place = unpacked if unpacked.is_dir() else archive
     if not place.exists():
-        raise InputError(
-            f"{folder} holds neither {unpacked.name} nor {archive.name}. {how_to_get('omniglot', folder)}"
-        )
+        raise InputError(f"{folder} holds neither {unpacked.name} nor {archive.name}. {how_to_get('omniglot', folder)}")
     return place
 
 
-def _drawings(place: Path) -> Iterator[Drawing]:
-    """Return the name and a reader of every file that lies as deep as a drawing does."""
+@contextlib.contextmanager
+def _drawings(place: Path) -> Iterator[list[Drawing]]:
+    """Give the name and a reader of every file that lies as deep as a drawing does."""
     if place.is_dir():
-        for path in place.glob("*/*/*.png"):
-            yield PurePosixPath(path.relative_to(place.parent).as_posix()), path.read_bytes
+        files = list(place.glob("*/*/*.png"))
+        yield [(PurePosixPath(path.relative_to(place.parent).as_posix()), path.read_bytes) for path in files]
         return
-    archive = zipfile.ZipFile(place)
-    for entry in archive.namelist():
-        name = PurePosixPath(entry)
-        if len(name.parts) == 4 and name.suffix == ".png":
-            yield name, functools.partial(archive.read, entry)
+    with zipfile.ZipFile(place) as archive:
+        names = [PurePosixPath(entry) for entry in archive.namelist()]
+        yield [
+            (name, functools.partial(archive.read, str(name)))
+            for name in names
+            if len(name.parts) == 4 and name.suffix == ".png"
+        ]
 
 
 def _check_counts(by_name: dict[str, list[Drawing]], alphabet: str, count: int) -> None:
@@ -116,8 +111,8 @@ def _check_counts(by_name: dict[str, list[Drawing]], alphabet: str, count: int) 
     if len(by_name) != count:
         raise InputError(f"holds {len(by_name)} characters{where}; {count} are published.")
     for name, drawings in by_name.items():
-        if len(drawings) != DRAWINGS:
-            raise InputError(f"holds {len(drawings)} drawings of {name}; {DRAWINGS} are published.")
+        if len(drawings) != OMNIGLOT.drawings:
+            raise InputError(f"holds {len(drawings)} drawings of {name}; {OMNIGLOT.drawings} are published.")
 
 
 def _ink(content: bytes, side: int) -> np.ndarray:

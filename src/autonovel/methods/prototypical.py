@@ -48,7 +48,9 @@ class Prototypical:
         s = self.settings
         z = model.features(augmentation(s).view(batch.images, batch.u))
         distances = prototype_distances(z, s.classes_per_batch, s.support)
-        own = torch.arange(s.classes_per_batch, device=z.device).repeat_interleave(len(distances) // s.classes_per_batch)
+        own = torch.arange(s.classes_per_batch, device=z.device).repeat_interleave(
+            len(distances) // s.classes_per_batch
+        )
         right = distances.detach().argmin(dim=1) == own
         progress.note("accuracy", right.sum(), len(right))
         return {"prototypical": prototypical(distances)}

@@ -28,7 +28,8 @@ class Data(Section):
 
     source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, a folder of images, "
                           "tar shards, or the caller's arrays",
-                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "omniglot", "folder", "shards"))  # fmt: skip
+                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "omniglot", "folder",
+                                   "shards"))  # fmt: skip
     path: str = setting("", "folder of the benchmark's files (--data)")
     alphabet: str = setting("", "evaluation alphabet whose characters are the new classes (omniglot)")
     known: tuple[str, ...] = setting((), "names of the known classes")

@@ -45,7 +45,8 @@ FROZEN = ("stem", "block1", "block2", "block3")
 class Pretrain(Stage):
     """Stage 1: learn features without labels, on all images."""
 
-    kind: str = setting("rotation", "rotation; prototypical: metric learning on known classes; supervised: stage 2 trains the whole network from scratch; "
+    kind: str = setting("rotation", "rotation; prototypical: metric learning on known classes; "
+                        "supervised: stage 2 trains the whole network from scratch; "
                         "none: stage 2 starts from random weights; weights: start from a file; imagenet: start from "
                         "the weights of the network's package", "paper, section 2.1",
                         choices=("rotation", "prototypical", "supervised", "none", "weights", "imagenet"))  # fmt: skip
