@@ -19,9 +19,7 @@ def part_table(name: str, runs: Sequence[Results]) -> list[str]:
     """
     systems = [system for system in LABELS if any(_scored(r, system) for r in runs)]
     seeds = sorted({int(r["seed"]) for r in runs})
-    told = (
-        f"Parts of `{name}`: accuracy in per cent, mean over seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}."
-    )
+    told = f"Parts of `{name}`: accuracy in per cent, mean over seeds {', '.join(map(str, seeds))}."
     lines = ["", told, "", _line(["part", "new classes", "taken for", *(LABELS[system] for system in systems)])]
     lines.append("|" + "---|" * (3 + len(systems)))
     for part in runs[0]["each"]:
