@@ -301,7 +301,7 @@ def _deliver(job: Job, found: Found, records: dict[str, Any], seconds: dict[str,
     seconds |= {name: content["seconds"] for name, content in records.items()}
     results = record.results(job.folder, records, seconds)
     _warn_of_a_blind_classifier(job, found.embedding)
-    job.display.say("Scored; drawing the map and the report.")
+    job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
     drawing = time.monotonic()
     draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
@@ -326,7 +326,9 @@ def _warn_of_a_blind_classifier(job: Job, embedding: Embedding) -> None:
 
 
 def draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
-    """Write the report; its drawing libraries may be missing where a run only trains."""
+    """Write the report if it is wanted; its drawing libraries may be missing where a run only trains."""
+    if not job.recipe.run.report:
+        return
     try:
         from autonovel.report import write_report
 

@@ -19,6 +19,7 @@ class Run(Section):
     parallel: bool = setting(False, "train the systems' last stages as processes beside each other (CPU only)")
     checkpoint_seconds: float = setting(20.0, "seconds between checkpoints inside a stage", low=0)
     cuda_graphs: bool = setting(True, "on a CUDA device, record each step as a graph and replay it")
+    report: bool = setting(True, "draw the report at the end; off where only the numbers matter")
     map_points: int = setting(2000, "images on the report's t-SNE map", low=10)
 
 
