@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-import omniglot_tree
 import pytest
 import torch
 
+import omniglot_tree
 from autonovel.data import omniglot, sources
 from autonovel.data.catalogue import DATASETS, OMNIGLOT
 from autonovel.data.inspect import check
