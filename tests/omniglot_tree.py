@@ -53,6 +53,29 @@ def write(folder: Path, zipped: bool = False) -> Path:
     return folder
 
 
+def write_published(folder: Path) -> Path:
+    """Write zip files with as many characters and drawings as are published."""
+    from autonovel.data.catalogue import OMNIGLOT
+
+    groups = -(-OMNIGLOT.background // 50)
+    background = {f"Group{number:02d}": 50 for number in range(1, groups)}
+    background = {"Latin": OMNIGLOT.background - sum(background.values())} | background
+    folder.mkdir(parents=True)
+    character = 0
+    for split, alphabets in (("background", background), ("evaluation", OMNIGLOT.evaluation)):
+        with zipfile.ZipFile(folder / f"images_{split}.zip", "w") as archive:
+            for alphabet, count in alphabets.items():
+                for place in range(1, count + 1):
+                    variants = [drawing(character, number) for number in range(3)]
+                    for number in range(OMNIGLOT.drawings):
+                        name = (
+                            f"images_{split}/{alphabet}/character{place:02d}/{character + 1:04d}_{number + 1:02d}.png"
+                        )
+                        archive.writestr(name, variants[number % 3])
+                    character += 1
+    return folder
+
+
 @dataclass(frozen=True)
 class _Small:
     drawings: int = DRAWINGS
@@ -74,7 +97,7 @@ def publish(monkeypatch: pytest.MonkeyPatch) -> None:
 SETTINGS = [
     "data.first_known=24", "data.size=32", "pretrain.held_out=Latin", "pretrain.epochs=2", "pretrain.batch_size=24",
     "pretrain.classes_per_batch=6", "pretrain.support=2", "joint.epochs=2", "joint.batch_size=16", "joint.watch=0",
-    "joint.labelled_per_batch=8", "similarity.epochs=1", "similarity.batch_size=12", "similarity.classes_per_batch=4", "similarity.hidden=32",
-    "kcl.epochs=2", "kcl.batch_size=12", "dtc.epochs=2", "dtc.start_epochs=1", "dtc.batch_size=12",
-    "network.head_width=16", "run.report=false", "pretrain.threads=1", "joint.threads=1",
+    "joint.labelled_per_batch=8", "similarity.epochs=1", "similarity.batch_size=12", "similarity.classes_per_batch=4",
+    "similarity.hidden=32", "kcl.epochs=2", "kcl.batch_size=12", "dtc.epochs=2", "dtc.start_epochs=1",
+    "dtc.batch_size=12", "network.head_width=16", "run.report=false", "pretrain.threads=1", "joint.threads=1",
 ]  # fmt: skip
