@@ -75,7 +75,8 @@ def count(job: "Job") -> dict[str, Any]:
     taught = without(job.train, hidden)
     parts = stage_features(job, taught, hidden)
     start = time.monotonic()
-    x = class_metric(parts, taught.y, settings.shrinkage) if settings.features == "metric" else parts[-1]
+    metric = settings.shrinkage, settings.dimensions
+    x = class_metric(parts, taught.y, *metric) if settings.features == "metric" else parts[-1]
     tell = _Progress(job, settings, len(sets))
     found = []
     for chosen in sets:

@@ -53,8 +53,8 @@ class Pretrain(Stage):
     images: str = setting("all", "rotation learns from all images, or from the labelled alone, so that runs with other "
                           "unlabelled images may share it; prototypical always from the labelled",
                           choices=("all", "labelled"))  # fmt: skip
-    held_out: tuple[str, ...] = setting((), "groups of known classes (what stands before a / in their names) that take "
-                                        "no part (prototypical)")  # fmt: skip
+    held_out: tuple[str, ...] = setting((), "groups of known classes (what stands before a / in their names) that "
+                                        "prototypical pretraining does not see: the count may use them")  # fmt: skip
     classes_per_batch: int = setting(20, "known classes in a batch, in equal numbers (prototypical)", DTC, low=2)
     support: int = setting(5, "images of each that make its prototype; the others are to be told (prototypical)", DTC,
                            low=1)  # fmt: skip
@@ -124,3 +124,6 @@ class Joint(Stage):
         super().__post_init__()
         if not (self.ce or self.bce or self.consistency):
             raise UsageError("ce, bce and consistency are all off; nothing is left to learn from.")
+        if self.epoch == "labelled" and self.batch == "merged":
+            raise UsageError("epoch is labelled, which only batches with a fixed share of labelled images have; "
+                             "set batch=fixed, or epoch=all.")  # fmt: skip
