@@ -1,7 +1,10 @@
 """A benchmark of parts: a run for each, what they share, their mean, and the table."""
 
 import json
+import multiprocessing
 import statistics
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import omniglot_tree
 from autonovel import paper, recipe, variants
 from autonovel.commands import reproduce_recipe
 from autonovel.counting import wanted
-from autonovel.errors import UsageError
+from autonovel.errors import AutonovelError, UsageError
 from autonovel.parts import mean, parts_of
 from autonovel.run_folder import read_json
 from autonovel.side_by_side import RunOrder, carry_out
@@ -222,3 +225,18 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
             carry_out([bad, *good], beside, Console())
         assert all((order.folder / "results.json").exists() for order in good)
         assert "bad: error" in capsys.readouterr().out.replace("error: bad: ", "bad: error")
+
+
+def test_a_process_that_dies_is_told_of(tmp_path: Path) -> None:
+    from rich.console import Console
+
+    def kill_children() -> None:
+        while not multiprocessing.active_children():
+            time.sleep(0.05)
+        time.sleep(1)
+        for child in multiprocessing.active_children():
+            child.kill()
+
+    threading.Thread(target=kill_children, daemon=True).start()
+    with pytest.raises(AutonovelError, match="a process ended all at once"):
+        carry_out(orders(tmp_path, "pretrain.epochs=100000"), 2, Console())  # for as long as it may take

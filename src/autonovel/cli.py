@@ -46,7 +46,10 @@ Stages = Annotated[
     str, typer.Option("--stages", metavar="N,N,…", help="Train only these stages now; a later command goes on.")
 ]
 NewClasses = Annotated[
-    str, typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it.")
+    str,
+    typer.Option(
+        "--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's (omniglot)."
+    ),
 ]
 Methods = Annotated[
     list[str] | None,

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
@@ -22,6 +23,7 @@ from autonovel.variants import Variant
 
 LOG = ".log"
 THREADS = "OMP_NUM_THREADS"
+DIED = "a process ended all at once, killed or out of memory. The same command goes on; try a smaller --beside."
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,11 @@ def _outcome(future: "Future[None]", failures: list[AutonovelError]) -> str:
         future.result()
     except AutonovelError as error:
         failures.append(error)
-        return f"error: {error}"
-    return "done"
+    except BrokenProcessPool:  # the others of the pool are lost with it; what they finished is on disk
+        failures.append(AutonovelError(DIED))
+    else:
+        return "done"
+    return f"error: {failures[-1]}"
 
 
 class _threads_for:  # noqa: N801 - used as a context
