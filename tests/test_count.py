@@ -238,7 +238,7 @@ def test_the_metric_does_not_depend_on_the_scale_of_a_part_nor_on_labels_of_new_
 def test_the_directions_kept_are_those_of_discriminant_analysis() -> None:
     x, y = blobs(6, 30, 5, 1.5)
     known = torch.where(y < 4, y, -1)
-    found = class_metric([x], known, 0.0, dimensions=3)
+    found = class_metric([x], known, 0.0, apart=3)
     a = x[known >= 0].double().numpy()
     labels = known[known >= 0].numpy()
     means = np.stack([a[labels == number].mean(axis=0) for number in range(4)])
@@ -251,7 +251,7 @@ def test_the_directions_kept_are_those_of_discriminant_analysis() -> None:
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     assert found.shape == (180, 3)
     np.testing.assert_allclose((found @ found.T).numpy(), wanted @ wanted.T, atol=1e-3)
-    assert torch.equal(class_metric([x], known, 0.1, 12), class_metric([x], known, 0.1))
+    assert torch.equal(class_metric([x], known, 0.1, apart=12), class_metric([x], known, 0.1))
 
 
 @given(n_known=st.integers(2, 200), share=st.floats(0, 0.9), anchors=st.floats(0, 0.9), seed=st.integers(0, 99))

@@ -75,8 +75,9 @@ def count(job: "Job") -> dict[str, Any]:
     taught = without(job.train, hidden)
     parts = stage_features(job, taught, hidden)
     start = time.monotonic()
-    metric = settings.shrinkage, settings.dimensions
-    x = class_metric(parts, taught.y, *metric) if settings.features == "metric" else parts[-1]
+    x = parts[-1]
+    if settings.features == "metric":
+        x = class_metric(parts, taught.y, settings.shrinkage, apart=settings.directions)
     tell = _Progress(job, settings, len(sets))
     found = []
     for chosen in sets:

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 CHUNK = 8192
 
 
-def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float, dimensions: int = 0) -> Tensor:
+def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float, apart: int = 0) -> Tensor:
     """Return the features side by side, in a metric under which known classes are round and of one size.
 
     With W the covariance inside the known classes, x ↦ W^(−1/2) (x − mean), scaled to length 1.  Directions in which
@@ -19,7 +19,7 @@ def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float, dimensions: i
         parts: features of every image, each n×d, from different depths of training; each gets the same weight.
         y: known class of each image, −1 for the others.
         shrinkage: share of W that is replaced by its mean variance in all directions.
-        dimensions: directions to keep (0, or as many as there are: all).
+        apart: directions to keep, those along which class means lie farthest apart (0: all).
     """
     known = y >= 0
     x = torch.cat([part / part[~known].var(dim=0).sum().sqrt().clamp(min=1e-12) for part in parts], dim=1)
@@ -29,8 +29,8 @@ def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float, dimensions: i
     variance, directions = torch.linalg.eigh((1 - shrinkage) * w + shrinkage * round_part)
     scaled = (directions * variance.clamp(min=1e-12 * float(w.trace()) + 1e-30).rsqrt()).float()
     x = x @ scaled
-    if 0 < dimensions < x.shape[1]:
-        x = x @ _between_classes(x[known], y[known])[:, :dimensions]
+    if 0 < apart < x.shape[1]:
+        x = x @ _between_classes(x[known], y[known])[:, :apart]
     return F.normalize(x, dim=1)
 
 

@@ -17,7 +17,7 @@ class Count(Section):
                             "differ; plain: those of stage 2 as they are", choices=("metric", "plain"))  # fmt: skip
     shrinkage: float = setting(0.1, "share of the covariance inside known classes that is replaced by its mean "
                                "variance (metric)", low=0, high=1)  # fmt: skip
-    dimensions: int = setting(0, "directions kept, those along which known classes lie farthest apart (metric; 0: all)",
+    directions: int = setting(0, "directions kept, those along which known classes lie farthest apart (metric; 0: all)",
                               low=0)  # fmt: skip
     probes: str = setting("random", "known classes that play new ones: a random share; held-out: each group of "
                           "pretrain.held_out in turn, and the mean of what they say, rounded up",
