@@ -49,7 +49,10 @@ Stages = Annotated[
     str, typer.Option("--stages", metavar="N,N,…", help="Train only these stages now; a later command goes on.")
 ]
 NewClasses = Annotated[
-    str, typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it.")
+    str,
+    typer.Option(
+        "--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's (omniglot)."
+    ),
 ]
 Methods = Annotated[
     list[str] | None,
@@ -193,6 +196,9 @@ def reproduce(
     new_classes: NewClasses = "",
     method: Methods = None,
     no_self_supervision: NoSelfSupervision = False,
+    beside: Annotated[
+        int, typer.Option("--beside", min=1, help="Runs at a time, where a benchmark is the mean over many (omniglot).")
+    ] = 1,
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
 
@@ -205,7 +211,7 @@ def reproduce(
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
         systems = variants.of_systems(method or [], not no_self_supervision)
         changes, chosen = _changes(sets, data, new_classes), _stages(stages)
-        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems)
+        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems, beside)
 
 
 @app.command()

@@ -1,6 +1,5 @@
 """What the commands do that train: run, reproduce, and one system for another process."""
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +11,10 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.look_commands import print_results, print_table
+from autonovel.part_runs import run_parts
+from autonovel.parts import parts_of
 from autonovel.settings import ALL_STAGES
+from autonovel.side_by_side import RunOrder
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
 from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings
@@ -33,26 +35,29 @@ def run_recipe(
     bases: Sequence[Path] = (),
     stages: tuple[int, ...] = ALL_STAGES,
     variant: Variant = FULL_VARIANT,
+    console: Console | None = None,
     announced: bool = False,
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
     Stages 1 and 2 are taken over from a run of ``bases`` where the two may share them; of the stages, those named
-    in ``stages`` are trained; ``variant`` changes settings and the name of the folder; what will happen is told unless
-    it was ``announced`` before.  Returns the run folder.
+    in ``stages`` are trained; ``variant`` changes settings and the name of the folder.  ``console`` may be a file's;
+    what was ``announced`` before is not said again.  Returns the run folder.
     """
     if resume and overwrite:
         raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
-    loaded = recipe.load(name, [*sets, *(f"{key}={json.dumps(value)}" for key, value in variant.settings.items())])
+    loaded = recipe.load(name, [*sets, *variant.overrides])
     settings = loaded.recipe
     folder = out or Path("runs") / folder_name(settings.name, variant, seed)
-    console = Console()
+    console = console or Console()
     if not (resume or overwrite) and (folder / "run.json").exists():
         raise UsageError(
             f"{folder} holds a run already. Finish it, or see its table again, with --resume; replace it with "
             "--overwrite; or choose another folder with --out."
         )
-    if not announced:
+    if announced:
+        console.print(f"Writes {folder}.", highlight=False, soft_wrap=True)
+    else:
         _announce(console, loaded, folder)
 
     from autonovel import counting, pipeline, record
@@ -113,19 +118,30 @@ def reproduce_recipe(
     compared: tuple[Variant, ...] = (),
     stages: tuple[int, ...] = ALL_STAGES,
     systems: Variant = FULL_VARIANT,
+    beside: int = 1,
 ) -> None:
-    """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table."""
+    """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table.
+
+    A benchmark made of parts has a run for each, ``beside`` at a time, and their mean as its result.
+    """
     if compared and systems != FULL_VARIANT:
         raise UsageError(
             "--ablations and --sweep-k study ranking statistics; give them without --method and --no-self-supervision."
         )
-    label, folders, started = recipe.load(name, sets).recipe.name, [], STARTED
+    settings, folders, started = recipe.load(name, sets).recipe, [], STARTED
+    label, parts = settings.name, parts_of(settings)
+    if beside > 1 and parts is None:
+        raise UsageError("--beside is for benchmarks made of parts, as omniglot is of alphabets; this is a single run.")
     for seed in range(seeds):
         for variant in (systems, *compared):
             folder = out / folder_name(label, variant, seed)
             changes = ['run.systems=["rankstats"]'] if compared else []  # a study is about ranking statistics alone
             bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]
-            run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, bases, stages,
+            if parts is not None:
+                order = RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant)
+                run_parts(parts, order, beside)
+            else:
+                run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, bases, stages,
                        variant)  # fmt: skip
             folders.append(folder)
             started = time.monotonic()

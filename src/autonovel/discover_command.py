@@ -65,7 +65,7 @@ def _announce(
     settings = recipe.load(made.recipe, changes).recipe
     sizes = timing.Sizes(tuple(known.values()), unlabelled, 3)
     takes = timing.in_words(timing.estimate(settings, sizes, devices.pick(device)))
-    _say(console, "\n".join([*made.said, *(f"Beware: {text}" for text in made.beware), f"{takes} Writes {folder}."]))
+    _say(console, "\n".join([*made.said, *(f"Beware: {text}" for text in made.beware), takes]))
 
 
 def _outcome(folder: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """The whole story on one page: images in, three stages, classes out.
 
-    stage 1  features from rotations, on all images         (methods/rotnet.py)
+    stage 1  features from rotations, on all images         (methods/rotnet.py, or prototypical.py)
     stage 2  the known classes, on the labelled images      (methods/supervised.py)
     [count   how many new classes, where nobody said        (counting.py)]
     stage 3  known and new classes together                 (methods/rankstats.py, or another of methods/)
@@ -30,6 +30,7 @@ from autonovel.errors import AutonovelError, UsageError
 from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import pixel_clusters
+from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, heads
@@ -40,6 +41,7 @@ from autonovel.training import checkpoint
 from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
+from autonovel.variants import SIMILARITY, adopt_similarity
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,8 @@ def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
     """Return the untrained model, or the one whose trunk comes from a file or a package."""
     if recipe.pretrain.kind == "imagenet":
         return networks.pretrained(recipe.network, seed)
-    mean, std = channel_statistics(images.images)
+    rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
+    mean, std = channel_statistics(images.images, rows)
     model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
     if recipe.pretrain.kind == "weights":
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
@@ -219,6 +222,8 @@ def shared_stages(job: Job) -> dict[str, Stage]:
     stages: dict[str, Stage] = {}
     if r.pretrain.kind == "rotation":
         stages["rotation"] = Rotation(r.pretrain, job.seed)
+    if r.pretrain.kind == "prototypical":
+        stages["prototypical"] = Prototypical(r.pretrain, job.seed)
     if r.supervised.epochs:
         from_scratch = r.pretrain.kind == "supervised"
         stages["supervised"] = Supervised(r.supervised, job.train.n_known, job.seed, from_scratch)
@@ -231,6 +236,8 @@ def system(job: Job, name: str, folder: Path) -> Found:
     method, context = METHODS[name], job.context(folder, name)
     start = time.monotonic()
     stages = method.stages(job.recipe, job.problem)
+    if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
+        adopt_similarity(folder, job.folder)
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     method.finish(model, job.train, job.problem)
     embedding = embed(model, job.train.images)
@@ -241,7 +248,7 @@ def system(job: Job, name: str, folder: Path) -> Found:
 
 def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:
     new, known = model.heads["new"], model.heads["known"]
-    assert isinstance(known, torch.nn.Linear)
+    assert isinstance(known, heads.ClassHead)
     heads.reorder(new, order.to(model.mean.device))
     if known.out_features > n_known:
         heads.reorder(known, joint_order(order, n_known).to(model.mean.device))
@@ -305,7 +312,7 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
     new_names = result.names[job.train.n_known :]
     results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
-    job.display.say("Scored; drawing the map and the report.")
+    job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
     drawing = time.monotonic()
     draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
@@ -316,7 +323,9 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
 
 
 def draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
-    """Write the report; its drawing libraries may be missing where a run only trains."""
+    """Write the report if it is wanted; its drawing libraries may be missing where a run only trains."""
+    if not job.recipe.run.report:
+        return
     try:
         from autonovel.report import write_report
 
