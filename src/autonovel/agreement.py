@@ -105,7 +105,8 @@ def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None)
         verdict = "they disagree widely, so the classes depend on the method: look at them before you rely on them"
     text = (
         f"{_sentence_start(LABELS.get(primary, primary))} and {LABELS.get(other, other)} agree on "
-        f"{_per_cent(share)} % of the {agreement['images']:,} unlabelled images, classes matched one to one: {verdict}"
+        f"{rounded_down(share)} % of the {agreement['images']:,} unlabelled images, classes matched one to one: "
+        f"{verdict}"
     )
     doubtful = [
         (value, (renamed or {}).get(name, name))
@@ -113,7 +114,7 @@ def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None)
         if value is not None and value < WIDELY
     ]
     if doubtful:
-        worst = [f"{name} ({_per_cent(value)} % shared)" for value, name in sorted(doubtful)[:LOOK_AT]]
+        worst = [f"{name} ({rounded_down(value)} % shared)" for value, name in sorted(doubtful)[:LOOK_AT]]
         text += f". They differ most on {_listed(worst)}: look there first"
     limits = (
         f"{100 * WIDELY:.0f} % and more counts as wide agreement, less than {100 * BARELY:.0f} % as wide disagreement"
@@ -121,7 +122,7 @@ def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None)
     return f"{text}. ({limits}.)"
 
 
-def _per_cent(share: float) -> str:
+def rounded_down(share: float) -> str:
     """Return the share rounded down, so that a number never claims more than a threshold it misses."""
     return f"{math.floor(1000 * share + 1e-9) / 10:.1f}"
 

@@ -311,6 +311,7 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
     clusters = _new_class(job, found.embedding).numpy()
     new_names = result.names[job.train.n_known :]
     results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
+    results["choice"] = choosing.told(job.folder)
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
     job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
     drawing = time.monotonic()

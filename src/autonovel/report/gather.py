@@ -121,11 +121,15 @@ class SystemRow:
 
 @dataclass(frozen=True)
 class Systems:
-    """The comparison: its lines, whether any has scores, and the seconds of what all systems share."""
+    """The comparison: its lines, whether any has scores, the seconds of what all systems share.
+
+    ``why`` says how the system that delivers was chosen, where trials chose it.
+    """
 
     rows: tuple[SystemRow, ...]
     scored: bool
     shared: dict[str, float]
+    why: str
 
 
 def systems(results: Results) -> Systems:
@@ -135,7 +139,7 @@ def systems(results: Results) -> Systems:
         SystemRow(name, name == results["primary"], values or {}, seconds.get(name)) for name, values in scores.items()
     )
     shared = {name: s for name, s in seconds.items() if name not in scores and name not in ("report", "total")}
-    return Systems(rows, any(row.scores for row in rows), shared)
+    return Systems(rows, any(row.scores for row in rows), shared, results.get("choice") or "")
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,7 @@ class Agreement:
 
     told: str
     systems: tuple[str, ...]
-    shares: tuple[tuple[float, ...], ...]
+    shares: tuple[tuple[str, ...], ...]
 
 
 def agreement(results: Results, subject: Subject) -> Agreement | None:
@@ -174,10 +178,11 @@ def agreement(results: Results, subject: Subject) -> Agreement | None:
     measured = results.get("agreement")
     if not measured:
         return None
-    from autonovel.agreement import told
+    from autonovel.agreement import rounded_down, told
 
     text = told(measured, subject.renamed)
-    return Agreement(text, tuple(measured["systems"]), tuple(map(tuple, measured["shares"])))
+    shares = tuple(tuple(rounded_down(share) for share in row) for row in measured["shares"])
+    return Agreement(text, tuple(measured["systems"]), shares)
 
 
 @dataclass(frozen=True)
