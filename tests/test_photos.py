@@ -205,7 +205,10 @@ def test_a_folder_of_photos_from_end_to_end(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "features of images: done" in done.stdout
     results = json.loads((tmp_path / "run" / "results.json").read_text())
-    assert set(results["systems"]) == {"rankstats-incremental", "rankstats", "kmeans"}
+    assert set(results["systems"]) == {"rankstats-incremental", "kmeans-pretrained"}
+    choice = json.loads((tmp_path / "run" / "choice.json").read_text())
+    assert choice["trials"] == [] and "takes 4 known classes, and there are 2" in choice["why"]  # so the first delivers
+    assert results["primary"] == "rankstats-incremental"
     # the delivered model needs no cache: pixels in, the same answers out
     model = load_model(tmp_path / "run")
     kept = Embedding.load(tmp_path / "run" / "embedding.safetensors")

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from autonovel import choosing, counting, discovery, networks, record
+from autonovel import choosing, counting, discovery, doubts, networks, record
 from autonovel.cached_views import with_cached_views
 from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics
@@ -40,8 +40,6 @@ from autonovel.training import checkpoint
 from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
-
-FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
 
 
 @dataclass(frozen=True)
@@ -137,6 +135,7 @@ def _check_earlier_stages(job: Job) -> None:
 
 def _run(job: Job, seen: Job) -> Outcome:
     _, seconds = extractor(seen)
+    doubts.tell_of_rotations_not_learned(seen)
     seconds |= counting.seconds_spent(seen)
     primary, *others = choosing.systems_in_order(seen)
     seconds |= choosing.seconds_spent(seen)
@@ -294,7 +293,7 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
     result.save(job.folder)
     seconds |= {name: content["seconds"] for name, content in records.items()}
     results = record.results(job.folder, records, seconds)
-    _warn_of_a_blind_classifier(job, primary, found.embedding)
+    doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
     job.display.say("Scored; drawing the map and the report.")
     drawing = time.monotonic()
     draw(job, found.embedding, result, results)
@@ -303,21 +302,6 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
     write_json(job.folder / "results.json", results)
     return Outcome(found.model, found.embedding, result, results)
-
-
-def _warn_of_a_blind_classifier(job: Job, primary: str, embedding: Embedding) -> None:
-    """Say so if the joint classifier puts nearly no unlabelled image into a new class: it was trained too little."""
-    if embedding.p_known.shape[1] > job.train.n_known:
-        answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)
-        share = float((answers >= job.train.n_known).float().mean())
-        if share < FEW:
-            other = "centres" if primary == "kmeans-pretrained" else "linear"
-            section = "joint" if primary.startswith("rankstats") else other
-            job.display.say(
-                f"Beware: the joint classifier puts only {100 * share:.1f} % of unlabelled images into new classes. "
-                "The new classes themselves stand in discovery.csv; to predict with it, train longer "
-                f"({section}.epochs)."
-            )
 
 
 def draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:

@@ -1,0 +1,40 @@
+"""What a person should be told about a run that went through, but went badly."""
+
+from typing import TYPE_CHECKING
+
+from autonovel.embedding import Embedding
+from autonovel.run_folder import Journal
+
+if TYPE_CHECKING:
+    from autonovel.pipeline import Job
+
+FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
+GUESSING = 0.5  # share of rotations told rightly below which stage 1 has learned little; a guess has 0.25
+
+
+def tell_of_rotations_not_learned(job: "Job") -> None:
+    """Say so if stage 1 could not tell how far images were turned: then they have no upright, or it was too short."""
+    told = [line for line in Journal(job.folder / "metrics.jsonl").lines if line.get("stage") == "1-rotation"]
+    accuracy = told[-1].get("accuracy") if told else None
+    if accuracy is not None and accuracy < GUESSING:
+        job.display.say(
+            f"Beware: stage 1 tells only {100 * accuracy:.0f} % of rotations rightly (guessing: 25 %). Pictures "
+            "without an upright, such as cells or aerial photos, cannot be learned that way: start from a "
+            "pretrained network (autonovel discover DIR --backbone efficientnet-lite0), from the known classes alone (--pretraining "
+            "supervised), or train stage 1 for longer (--set pretrain.epochs=…)."
+        )
+
+
+def tell_of_a_blind_classifier(job: "Job", primary: str, embedding: Embedding) -> None:
+    """Say so if the joint classifier puts nearly no unlabelled image into a new class: it was trained too little."""
+    if embedding.p_known.shape[1] > job.train.n_known:
+        answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)
+        share = float((answers >= job.train.n_known).float().mean())
+        if share < FEW:
+            other = "centres" if primary == "kmeans-pretrained" else "linear"
+            section = "joint" if primary.startswith("rankstats") else other
+            job.display.say(
+                f"Beware: the joint classifier puts only {100 * share:.1f} % of unlabelled images into new classes. "
+                "The new classes themselves stand in discovery.csv; to predict with it, train longer "
+                f"({section}.epochs)."
+            )

@@ -1,0 +1,106 @@
+"""What discover makes of a pile of pictures before it begins."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from autonovel import planning, recipe, timing
+from autonovel.data.inventory import Duplicates, Inventory
+from autonovel.errors import InputError, UsageError
+from autonovel.planning import Wish, plan
+
+PILE = Inventory(
+    root="pile", files=700, images=700, size=1, smallest=(200, 200), median=(300, 260), largest=(400, 400),
+    formats={"JPEG": 700}, kinds={"colour": 700}, turned=0, animated=0, classes=dict.fromkeys("abcdef", 50),
+    unlabelled=400, test=0, unreadable={}, duplicates=Duplicates(), notes=(), seconds=0.1,
+)  # fmt: skip
+
+
+def settings(found: Inventory, wish: Wish) -> recipe.Recipe:
+    made = plan(found, wish)
+    return recipe.load(made.recipe, made.settings).recipe
+
+
+def test_photos_get_a_pretrained_network_and_small_pictures_the_papers_way() -> None:
+    photos = settings(PILE, Wish())
+    assert (photos.network.name, photos.data.size, photos.run.trials) == ("efficientnet-lite0", 160, 3)
+    assert photos.count.new_classes == "auto" and photos.run.systems == ("rankstats-incremental", "kmeans-pretrained")
+    small = settings(replace(PILE, median=(28, 28)), Wish())
+    assert (small.network.name, small.data.size, small.pretrain.kind) == ("small", 28, "rotation")
+    assert "at most 40 pixels" in plan(replace(PILE, median=(28, 28)), Wish()).said[0]
+
+
+def test_a_person_can_choose_otherwise(tmp_path: Path) -> None:
+    enlarged = settings(replace(PILE, median=(32, 32)), Wish(backbone="efficientnet-lite0"))
+    assert (enlarged.network.name, enlarged.data.size) == ("efficientnet-lite0", 128)
+    scratch = settings(PILE, Wish(backbone="resnet18", pretraining="supervised", size=48, new_classes="7"))
+    assert (scratch.network.name, scratch.pretrain.kind, scratch.data.size) == ("resnet18", "supervised", 48)
+    assert scratch.count.new_classes == "7"
+    started = settings(PILE, Wish(backbone="small", weights=tmp_path / "trunk.safetensors"))
+    assert started.pretrain.kind == "weights" and started.pretrain.weights.endswith("trunk.safetensors")
+    assert settings(PILE, Wish(method="dtc")).run.systems == ("dtc", "kmeans-pretrained")
+    demo = settings(PILE, Wish(recipe="demo"))
+    assert demo.name == "demo" and demo.data.size == 14 and demo.run.trials == 1
+
+
+def test_quick_is_features_and_kmeans_and_says_so() -> None:
+    made = plan(PILE, Wish(quick=True))
+    assert any("Quick" in text and "not the best" in text for text in made.said)
+    quick = recipe.load(made.recipe, made.settings).recipe
+    assert quick.run.systems == ("kmeans-pretrained",) and quick.run.trials == 0
+    assert quick.network.cached_views == 1 and quick.supervised.epochs == 0
+    assert settings(replace(PILE, median=(28, 28)), Wish(quick=True)).run.systems == ("kmeans",)
+
+
+def test_few_images_get_small_batches_and_many_fewer_epochs() -> None:
+    few = settings(replace(PILE, classes=dict.fromkeys("abcd", 5), unlabelled=9), Wish())
+    assert few.supervised.batch_size <= 10 and few.joint.batch_size <= 19 and few.joint.labelled_per_batch <= 10
+    many = settings(replace(PILE, unlabelled=5000), Wish())
+    assert many.joint.epochs == 10 and many.joint.ramp_epochs == 5 and settings(PILE, Wish()).joint.epochs == 40
+
+
+def test_doubts_are_told_before_training() -> None:
+    few = plan(replace(PILE, classes={"a": 5, "b": 6, "c": 4}), Wish()).beware
+    assert any("3 known classes are few" in text for text in few) and any("about 5 images" in text for text in few)
+    assert plan(PILE, Wish()).beware == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "wish", "words"),
+    [
+        (PILE, Wish(quick=True, method="dtc"), "--quick is k-means"),
+        (PILE, Wish(recipe="demo", backbone="small"), "--recipe brings its own"),
+        (PILE, Wish(backbone="vgg"), "--backbone is vgg"),
+        (PILE, Wish(pretraining="magic"), "--pretraining is magic"),
+        (PILE, Wish(backbone="efficientnet-lite0", pretraining="rotation"), "pretrained already"),
+        (PILE, Wish(pretraining="rotation", weights=Path("x")), "--weights are used instead"),
+        (replace(PILE, images=0), Wish(), "no readable image"),
+        (replace(PILE, classes={"a": 9}), Wish(), "1 known class;"),
+        (replace(PILE, unlabelled=1), Wish(), "1 images to be discovered"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_way_out(found: Inventory, wish: Wish, words: str) -> None:
+    with pytest.raises((UsageError, InputError), match=words):
+        plan(found, wish)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install .autonovel\[photos\]"):
+        plan(PILE, Wish())
+
+
+@pytest.mark.parametrize("wish", [Wish(size=40), Wish(backbone="small", size=16), Wish(quick=True, size=40)])
+def test_the_time_is_estimated_for_every_part_there_is(wish: Wish) -> None:
+    chosen = settings(PILE, wish)
+    parts = timing.estimate(chosen, timing.Sizes((50,) * 6, 400, 3), torch.device("cpu"))
+    assert ("features" in parts) == bool(chosen.network.cached_views) and ("rotation" in parts) == (
+        chosen.pretrain.kind == "rotation"
+    )
+    assert ("trials" in parts) == bool(chosen.run.trials)
+    assert all(seconds >= 0 for seconds in parts.values()) and sum(parts.values()) > 0
+    twice = timing.Sizes((50,) * 6, 4000, 3)
+    assert sum(timing.estimate(chosen, twice, torch.device("cpu")).values()) > sum(parts.values())
+    assert timing.in_words({"features": 100.0, "systems": 20.0}).startswith("Takes about 2 min")
