@@ -1,5 +1,6 @@
 """Heads: made from a seed, grown by new classes, put into another order, read back from weights."""
 
+import warnings
 from collections.abc import Mapping
 
 import torch
@@ -80,7 +81,14 @@ def empty_head(tensors: Mapping[str, Tensor], prefix: str) -> nn.Module:
         width, n_features = tensors[f"{prefix}.bottleneck.weight"].shape
         return CentresHead(nn.Linear(n_features, width), len(tensors[f"{prefix}.centres"]))
     n_classes, n_features = tensors[f"{prefix}.weight"].shape
-    return nn.Linear(n_features, n_classes)
+    return plain_linear(n_features, n_classes)
+
+
+def plain_linear(n_features: int, n_classes: int) -> nn.Linear:
+    """Return a linear layer of any number of classes; torch need not warn that none is empty."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
+        return nn.Linear(n_features, n_classes)
 
 
 def initialise(module: nn.Module, rng: torch.Generator) -> None:

@@ -49,7 +49,7 @@ class Pretrain(Stage):
                         "none: stage 2 starts from random weights; weights: start from a file; imagenet: start from "
                         "the weights of the network's package", "paper, section 2.1",
                         choices=("rotation", "supervised", "none", "weights", "imagenet"))  # fmt: skip
-    weights: str = setting("", "safetensors file of a trunk (kind = weights)")
+    weights: str = setting("", "safetensors file of a trunk (kind = weights; with imagenet, one to go on from)")
     rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
                              choices=("four", "one"))  # fmt: skip
     nesterov: bool = setting(True, "Nesterov momentum", CODE)
