@@ -136,7 +136,9 @@ def cluster_scores(images: ImageSet, clusters: Tensor) -> dict[str, float] | Non
 
 
 def system_scores(images: ImageSet, embedding: Embedding) -> dict[str, float] | None:
-    """Return the scores of a system by its head of the new classes, the paper's headline protocol."""
+    """Return the scores of a system by its head of the new classes, the paper's headline protocol; None without any."""
+    if not embedding.p_new.shape[1]:
+        return None
     return cluster_scores(images, embedding.p_new[images.unlabelled].argmax(dim=1))
 
 

@@ -1,6 +1,7 @@
 """`autonovel refine`: confirmed classes become known, and training goes on from the last checkpoint."""
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,7 @@ def refine(
 
     The run at ``folder`` is only read.  Returns the folder of the new run.
     """
+    started = time.monotonic()
     run = open_run(folder)
     target = out or folder.parent / next_name(folder.resolve().name)
     if target.resolve() == folder.resolve():
@@ -65,7 +67,7 @@ def refine(
     console = Console()
     _say(console, *_told(run, found, loaded.recipe), _takes(run, found, loaded.recipe, device), f"Writes {target}.")
     carried = Carried(folder, before, found.labels(), about)
-    train_run(loaded, target, chosen_seed, device, resume, overwrite, keep_going, carried=carried)
+    train_run(loaded, target, chosen_seed, device, resume, overwrite, keep_going, started, carried=carried)
     _say(console, *_outcome(target))
     return target
 
@@ -133,7 +135,7 @@ def _next_settings(
         follower + key.removeprefix(leader): value
         for leader, follower in FOLLOWERS.items()
         for key, value in given.items()
-        if key.startswith(leader) and then.get(key) == then.get(follower + key.removeprefix(leader))
+        if key.startswith(leader) and key in then and then[key] == then[follower + key.removeprefix(leader)]
     }
     changes |= followers | given
     n_labelled, n_left = sum(found.known.values()), found.size(found.left)

@@ -124,6 +124,8 @@ def _label(images: ImageSet, row: int) -> str | None:
 def _renumbered(labelled: ImageSet, truth: Tensor | None, source: ImageSet, test: ImageSet | None) -> Relabelled:
     """Return ``labelled`` and ``test`` with true classes numbered as the known classes are now, for scoring alone."""
     discovers = bool(labelled.unlabelled.any())
+    if not discovers and test is None:  # no clusters that the truth could score
+        return replace(labelled, truth=None, new_names=()), None, 0
     named = test if source.truth is None and test is not None else source
     true = named.class_names + named.new_names if named.truth is not None else ()
     match, why = _counterparts(labelled, truth, true) if true else ({}, "")
@@ -135,7 +137,6 @@ def _renumbered(labelled: ImageSet, truth: Tensor | None, source: ImageSet, test
     spare = iter(range(labelled.n_known, labelled.n_known + len(others)))
     numbers = torch.tensor([match[place] if place in match else next(spare) for place in range(len(true))])
     scored = discovers and truth is not None
-    # where nothing is left to discover, no clusters are scored against the truth
     labelled = replace(
         labelled, truth=numbers[truth] if scored and truth is not None else None, new_names=others if scored else ()
     )
