@@ -25,6 +25,7 @@ from autonovel.run_folder import replace_file
 from autonovel.settings import Recipe
 from autonovel.training.display import Display
 
+FEATURES = Path("stages") / "0-features"  # in a run folder
 CHUNK = 256  # images to a file: what a killed run has to do again
 PURPOSE = 50  # keeps these draws apart from those of other stages
 
@@ -41,7 +42,7 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
     display.begin(title, total, 0)
     start = time.monotonic()
     for number, pixels in enumerate(images.images.split(CHUNK)):
-        path = folder / f"{what.replace(' ', '-')}-{number:05d}.safetensors"
+        path = _place(folder, what, number)
         found = _load(path) if path.exists() else None
         if found is None:
             first = number * CHUNK
@@ -52,6 +53,27 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
         display.update(title, done, {}, done / max(time.monotonic() - start, 1e-9))
     display.end(title)
     return replace(images, images=torch.cat(chunks))
+
+
+def load_views(folder: Path, what: str) -> Tensor | None:
+    """Return all cached views in ``folder``; None if there are none."""
+    chunks = [_load(path) for path in sorted(folder.glob(f"{_name(what)}-*.safetensors"))]
+    return torch.cat(chunks) if chunks else None
+
+
+def save_views(folder: Path, what: str, number: int, views: Tensor) -> None:
+    """Keep ``views`` as chunk ``number`` in ``folder``, unless it is there."""
+    path = _place(folder, what, number)
+    if not path.exists():
+        replace_file(path, save_tensors({"views": views.contiguous()}))
+
+
+def _name(what: str) -> str:
+    return what.replace(" ", "-")
+
+
+def _place(folder: Path, what: str, number: int) -> Path:
+    return folder / f"{_name(what)}-{number:05d}.safetensors"
 
 
 def _views(model: Model, pixels: Tensor, rows: Tensor, augment: Augmentation, views: int, seed: int) -> Tensor:

@@ -14,6 +14,7 @@ import typer
 from autonovel import __version__
 from autonovel.cli_corrections import add_correction_commands
 from autonovel.cli_discover import add_discover_command
+from autonovel.cli_refine import add_refine_command
 from autonovel.cli_report import add_report_command
 from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
@@ -327,6 +328,7 @@ def data_check(
 
 add_report_command(app, _plain_errors)
 add_correction_commands(app, _plain_errors)
+add_refine_command(app, _plain_errors)
 add_use_commands(app, _plain_errors)
 
 

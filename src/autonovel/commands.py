@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -18,6 +19,9 @@ from autonovel.side_by_side import RunOrder
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
 from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings
+
+if TYPE_CHECKING:
+    from autonovel.carried import Carried
 
 STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
 
@@ -44,22 +48,44 @@ def run_recipe(
     in ``stages`` are trained; ``variant`` changes settings and the name of the folder.  ``console`` may be a file's;
     what was ``announced`` before is not said again.  Returns the run folder.
     """
-    if resume and overwrite:
-        raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
     loaded = recipe.load(name, [*sets, *variant.overrides])
     settings = loaded.recipe
     folder = out or Path("runs") / folder_name(settings.name, variant, seed)
+    check_place(folder, resume, overwrite)
     console = console or Console()
+    if announced:
+        console.print(f"Writes {folder}.", highlight=False, soft_wrap=True)
+    else:
+        _announce(console, loaded, folder)
+    return train_run(loaded, folder, seed, device, resume, overwrite, keep_going, started, bases, stages, None, console)
+
+
+def check_place(folder: Path, resume: bool, overwrite: bool) -> None:
+    """Say so if a run in ``folder`` stands in the way."""
+    if resume and overwrite:
+        raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
     if not (resume or overwrite) and (folder / "run.json").exists():
         raise UsageError(
             f"{folder} holds a run already. Finish it, or see its table again, with --resume; replace it with "
             "--overwrite; or choose another folder with --out."
         )
-    if announced:
-        console.print(f"Writes {folder}.", highlight=False, soft_wrap=True)
-    else:
-        _announce(console, loaded, folder)
 
+
+def train_run(
+    loaded: recipe.Loaded,
+    folder: Path,
+    seed: int,
+    device: str,
+    resume: bool,
+    overwrite: bool,
+    keep_going: bool,
+    started: float = STARTED,
+    bases: Sequence[Path] = (),
+    stages: tuple[int, ...] = ALL_STAGES,
+    carried: "Carried | None" = None,
+    console: Console | None = None,
+) -> Path:
+    """Train in ``folder`` what was announced, and print the results; ``carried`` comes from a run it goes on from."""
     from autonovel import counting, pipeline, record
     from autonovel import device as devices
     from autonovel.data import sources
@@ -67,8 +93,9 @@ def run_recipe(
     from autonovel.data.prepare import discard_cache, prepare_both
     from autonovel.run_folder import RunFolder, read_json
 
+    console, settings = console or Console(), loaded.recipe
     chosen = devices.pick(device)
-    train, test, of_source = sources.load(settings, seed)
+    train, test, of_source = sources.load(settings, seed, folder, carried.labels if carried else None)
     n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
@@ -83,6 +110,8 @@ def run_recipe(
         except BaseException:
             display.close()
             raise
+        if carried and not (folder / "run.json").exists():
+            carried.save(folder)
         record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
         if record.finished(folder):
             console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
@@ -91,6 +120,8 @@ def run_recipe(
         for base in bases:
             for stage in adopt_stages(folder, base):
                 console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
+        if carried:
+            carried.take_features(folder, settings, train, display)
         try:
             job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages)
             outcome = pipeline.run(job)
@@ -173,7 +204,7 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
 
     facts = check_format(path)
     settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
-    train, test, _ = sources.load(settings, seed)
+    train, test, _ = sources.load(settings, seed, path)
     chosen = devices.pick(facts["device"])
     train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
     job = pipeline.Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)

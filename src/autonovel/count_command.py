@@ -109,7 +109,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
 
     settings, folder, seed = asked.loaded.recipe, asked.folder, asked.seed
     chosen = devices.pick(asked.device)
-    train, test, _ = sources.load(settings, seed)
+    train, test, _ = sources.load(settings, seed, folder)
     check_problem(train, None, settings)
     with RunFolder.resume(folder) if asked.begun else RunFolder.create(folder):
         train, test = prepare_both(train, test, settings.data, folder, chosen, display)

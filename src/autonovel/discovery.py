@@ -14,8 +14,9 @@ from torch import Tensor
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
-from autonovel.found import found_classes
+from autonovel.found import found_classes, has_class
 from autonovel.run_folder import replace_file, write_json
+from autonovel.sorting import JUNK_NAME
 
 COLUMNS = (
     "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
@@ -42,6 +43,7 @@ class Discovery:
         n_known: number of known classes.
         unreadable: input files without an answer: why, by id.
         ids_are_paths: whether ids are paths relative to the input folder.
+        junk: images that a person left out before, by id.
     """
 
     ids: tuple[str, ...]
@@ -57,9 +59,10 @@ class Discovery:
     n_known: int
     unreadable: Mapping[str, str] = field(default_factory=dict)
     ids_are_paths: bool = False
+    junk: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per input under the names of ``COLUMNS``: the images, then files that cannot be read."""
+        """Return one row per input under the names of ``COLUMNS``: the images, unreadable files, junk."""
         n = len(self.ids)
         class_id = self.class_id.tolist()
         columns = {
@@ -78,10 +81,15 @@ class Discovery:
         }
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         nothing: dict[str, Any] = dict.fromkeys(COLUMNS, "")
-        return rows + [
+        lost = [
             nothing | {"id": name, "path": name, "status": f"{UNREADABLE}: {reason}"}
             for name, reason in self.unreadable.items()
         ]
+        junk = [
+            nothing | {"id": name, "path": name if self.ids_are_paths else "", "status": JUNK_NAME}
+            for name in self.junk
+        ]
+        return rows + lost + junk
 
     def _named(self, numbers: list[int]) -> list[str]:
         return [self.names[number] for number in numbers]
@@ -124,6 +132,8 @@ def class_names(known: tuple[str, ...], n_new: int) -> tuple[str, ...]:
 
 def by_size(images: ImageSet, p_new: Tensor) -> Tensor:
     """Return the new classes from the largest to the smallest, counted on the unlabelled images."""
+    if not p_new.shape[1]:
+        return torch.zeros(0, dtype=torch.int64)
     counts = torch.bincount(p_new[images.unlabelled].argmax(dim=1), minlength=p_new.shape[1])
     return counts.argsort(descending=True, stable=True)
 
@@ -152,7 +162,7 @@ def discover(images: ImageSet, embedding: Embedding) -> Discovery:
     others = p.clone()
     others[rows, class_id] = -1
     others[images.unlabelled, :n_known] = -1  # their head knows new classes only
-    grown = embedding.p_known.shape[1] > n_known
+    grown = embedding.p_known.shape[1] == n_known + n_new  # one head for all classes
     known = embedding.p_known[:, :n_known]
     return Discovery(
         ids=images.ids,
@@ -168,6 +178,7 @@ def discover(images: ImageSet, embedding: Embedding) -> Discovery:
         n_known=n_known,
         unreadable=images.unreadable,
         ids_are_paths=images.ids_are_paths,
+        junk=images.junk,
     )
 
 
@@ -187,7 +198,7 @@ def read(folder: Path) -> tuple[ImageSet, tuple[str, ...]]:
     names, known = tuple(found), tuple(found[:n_known])
     try:
         with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if not row["status"].startswith(UNREADABLE)]
+            rows = [row for row in csv.DictReader(file) if has_class(row)]
         given = [known.index(row["given_label"]) if row["given_label"] else -1 for row in rows]
         ids = tuple(row["id"] for row in rows)
     except (OSError, KeyError, ValueError) as error:

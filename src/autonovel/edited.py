@@ -15,7 +15,7 @@ from autonovel import edits
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.found import FoundRun
 from autonovel.run_folder import Journal, replace_file, subfolder_lock, write_json
-from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting, describe_classes
+from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting
 
 EDITS = "edits.jsonl"
 
@@ -113,13 +113,28 @@ class EditedRun(FoundRun):
 
     def number(self, name: str | int) -> int:
         """Return the number of the class called ``name``, or numbered so."""
-        sorting = self.sorting
-        for number, called in sorting.names.items():
-            if called == name:
-                return number
-        if str(name).lstrip("#").isdecimal() and int(str(name).lstrip("#")) in sorting.names:
-            return int(str(name).lstrip("#"))
-        raise EditError(f"there is no class {str(name)!r}. The classes are {describe_classes(sorting)}.")
+        return self.sorting.number(name)
+
+    def made(self, first: int | None = None) -> list[edits.Edit]:
+        """Return the lines of the journal as edits, undos included: all of them, or the ``first`` ones."""
+        self._read_edits()
+        return self._edits[:first]
+
+    def refine(
+        self, *confirm: str | int, every: bool = False, new_classes: int | str = "", **options: Any
+    ) -> "EditedRun":
+        """Let named and confirmed classes become known, train on in a new run, and return it.
+
+        Args:
+            confirm: new classes that become known besides those that have a name, by name or number.
+            every: all of them do.
+            new_classes: how many are still to be discovered, or ``auto``; the others there are by default.
+            options: ``out``, ``seed``, ``sets``, ``device``, ``data``, ``resume``, ``overwrite`` and ``keep_going``, as
+                the command's.
+        """
+        from autonovel.refine_command import refine
+
+        return EditedRun(refine(self.folder, [str(name) for name in confirm], every, str(new_classes), **options))
 
     def rename(self, name: str | int, to: str) -> None:
         """Call a class something else."""
@@ -211,11 +226,11 @@ class EditedRun(FoundRun):
             if number != UNREADABLE:
                 second = sorting.answers[was[row["second_class"]]] if row["second_class"] in was else UNREADABLE
                 new |= {
-                    "status": JUNK_NAME if number == JUNK else row["status"],
+                    "status": JUNK_NAME if number == JUNK else "ok",
                     "class_id": "" if number == JUNK else str(number),
                     "class_name": sorting.names.get(number, ""),
                     "second_class": "" if second in (number, UNREADABLE) else _name_of(sorting, second),
-                    "by_hand": "yes" if sorting.answers[before] != number else "",
+                    "by_hand": "yes" if number != (JUNK if before == JUNK else sorting.answers[before]) else "",
                 }
             out.append(new)
         return out

@@ -28,7 +28,7 @@ from autonovel.judging import are_paths, judge_all
 from autonovel.networks import Model
 from autonovel.run_folder import RunFolder
 from autonovel.settings import Recipe
-from autonovel.sorting import UNREADABLE, Sorting
+from autonovel.sorting import UNREADABLE
 from autonovel.training.display import Display, Silent
 
 
@@ -168,11 +168,12 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.array(names)
         self.n_new_ = len(names) - n_known
 
-    def _take_edits(self, sorting: Sorting) -> None:
+    def _take_edits(self, run: EditedRun) -> None:
         """Let answers and labels be those that a person's corrections of the run make of them."""
+        sorting = run.sorting
         self.classes_ = np.array([sorting.names.get(number, "") for number in range(sorting.next_number)])
         self.n_new_ = len(sorting.names) - sorting.n_known
-        self.labels_: NDArray[np.int64] = sorting.class_of[sorting.class_of != UNREADABLE]
+        self.labels_: NDArray[np.int64] = sorting.class_of[run.seen]
         self._answers = Answers.corrected(sorting)
 
     def _take_answers(self, train: ImageSet, embedding: Embedding) -> None:
@@ -262,7 +263,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         made._take_answers(train, Embedding.load(path / "embedding.safetensors"))
         run = EditedRun(path)
         if run.n_edits:
-            made._take_edits(run.sorting)
+            made._take_edits(run)
         return made
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from autonovel.errors import RunFolderError
 from autonovel.run_folder import check_format, read_json
-from autonovel.sorting import UNREADABLE, Sorting
+from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, Sorting
 
 
 def has_class(row: Mapping[str, str]) -> bool:
-    """Tell whether a row of ``discovery.csv`` is that of an image in a class, not that of an unreadable file."""
+    """Tell whether a row of ``discovery.csv`` is that of an image in a class, which the model has seen."""
     return row["class_id"] not in ("", "-1")
 
 
@@ -42,15 +42,26 @@ class FoundRun:
         names, n_known = found_classes(self.folder)
         try:
             ids = [row["id"] for row in self.table]
-            numbers = [int(row["class_id"]) if has_class(row) else UNREADABLE for row in self.table]
+            numbers = [_class_number(row) for row in self.table]
         except (KeyError, ValueError) as error:
             raise RunFolderError(f"{self.folder / 'discovery.csv'} is damaged ({error}).") from error
         return Sorting.found(ids, numbers, names, n_known)
 
     @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """Return which rows are images that the model has seen: neither unreadable nor junk since before the run."""
+        return np.array([has_class(row) for row in self.table], dtype=bool)
+
+    @cached_property
     def confidence(self) -> NDArray[np.float64]:
         """Return the model's confidence in the class it found, 0 where there is none."""
         return np.array([float(row["confidence"] or 0) for row in self.table])
+
+
+def _class_number(row: Mapping[str, str]) -> int:
+    if has_class(row):
+        return int(row["class_id"])
+    return JUNK if row["status"] == JUNK_NAME else UNREADABLE
 
 
 def found_classes(folder: Path) -> tuple[Sequence[str], int]:

@@ -7,7 +7,7 @@ from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
 from autonovel.found import FoundRun
 from autonovel.methods.kmeans import centres, nearest
-from autonovel.sorting import UNREADABLE, EditError, Sorting
+from autonovel.sorting import EditError, Sorting
 
 
 def smaller_half(run: FoundRun, sorting: Sorting, number: int) -> tuple[str, ...]:
@@ -20,10 +20,11 @@ def smaller_half(run: FoundRun, sorting: Sorting, number: int) -> tuple[str, ...
     """
     sorting.check_class(number)
     name, rows = sorting.names[number], sorting.members(number)
+    rows = rows[run.seen[rows]]  # what was junk before the run has no features
     if len(rows) < 2:
         raise EditError(f"{name!r} has {len(rows)} image(s); splitting needs two or more.")
     z = Embedding.load(run.folder / "embedding.safetensors").z
-    readable = np.flatnonzero(run.found.class_of != UNREADABLE)
+    readable = np.flatnonzero(run.seen)
     if len(z) != len(readable):
         raise RunFolderError(f"{run.folder} has features of {len(z)} images, but {len(readable)} readable ones.")
     points = z[torch.from_numpy(np.searchsorted(readable, rows))]

@@ -1,5 +1,6 @@
 """What people call the systems; ``run.systems`` may name these."""
 
+KNOWN_ONLY = "known-only"  # discovers nothing: for runs in which every image has a label
 LABELS = {
     "kmeans-pixels": "k-means on raw pixels",
     "kmeans": "k-means on stage-2 features",
@@ -9,4 +10,5 @@ LABELS = {
     "dtc": "DTC",
     "rankstats": "ranking statistics",
     "rankstats-incremental": "ranking statistics with incremental learning",
+    KNOWN_ONLY: "classifier of the known classes alone",
 }

@@ -79,7 +79,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     if settings.data.source == "arrays":
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
     chosen = devices.pick(device)
-    train, test, _ = sources.load(settings, int(facts["seed"]))
+    train, test, _ = sources.load(settings, int(facts["seed"]), path)
     once = replace(settings.data, cache="off" if settings.data.cache == "auto" else settings.data.cache)
     train, test = prepare_both(train, test, once, path, chosen, Silent())
     train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from autonovel import agreement, choosing, counting, discovery, doubts, networks, record
-from autonovel.cached_views import with_cached_views
+from autonovel.cached_views import FEATURES, with_cached_views
 from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.data.checks import check_problem
@@ -187,7 +187,7 @@ def _with_features(job: Job) -> Job:
     model = new_model(job.recipe, job.train, job.seed)
     model.to(job.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     model.precision = precision(job.recipe.network.precision, job.device)
-    given = (model, job.recipe, job.seed, job.folder / "stages" / "0-features", job.display)
+    given = (model, job.recipe, job.seed, job.folder / FEATURES, job.display)
     train = with_cached_views(job.train, *given, job.recipe.network.cached_views, "images")
     return replace(job, train=train, test=with_cached_views(job.test, *given, 1, "test images") if job.test else None)
 
@@ -206,12 +206,14 @@ def extractor(job: Job) -> tuple[Model, dict[str, float]]:
 
 def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
     """Return the untrained model, or the one whose trunk comes from a file or a package."""
-    if recipe.pretrain.kind == "imagenet":
-        return networks.pretrained(recipe.network, seed)
-    rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
-    mean, std = channel_statistics(images.images, rows)
-    model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
-    if recipe.pretrain.kind == "weights":
+    imagenet = recipe.pretrain.kind == "imagenet"
+    if imagenet:
+        model = networks.pretrained(recipe.network, seed)
+    else:
+        rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
+        mean, std = channel_statistics(images.images, rows)
+        model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
+    if recipe.pretrain.kind == "weights" or (imagenet and recipe.pretrain.weights):
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
     return model
 

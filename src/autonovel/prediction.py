@@ -17,7 +17,6 @@ from autonovel.embedding import Embedding
 from autonovel.judging import Judged, judge_files, pixels_of
 from autonovel.networks.folded import folded
 from autonovel.sorting import JUNK, JUNK_NAME
-from autonovel.sorting import UNREADABLE as NO_CLASS
 
 DECIMALS = 4  # as discovery.csv has
 Row = dict[str, Any]
@@ -36,10 +35,11 @@ class Predictor:
         settings = recipe.restore(facts["recipe"])
         self.device = devices.pick(device)
         self.precision = devices.precision(settings.network.precision, self.device)
-        sorting = EditedRun(run).sorting
+        edited = EditedRun(run)
+        sorting = edited.sorting
         self.answers = Answers.corrected(sorting)
         stored = Embedding.load(run / "embedding.safetensors")
-        self.distances = Distances(stored.z, sorting.class_of[sorting.class_of != NO_CLASS])
+        self.distances = Distances(stored.z, sorting.class_of[edited.seen])
         self.joint = self.answers.joint(stored)
         answered = sorting.answer_matrix()[0 if self.joint else sorting.n_known :]
         self.possible = answered.any(axis=0)  # the classes by number, and junk, that the model can answer with

@@ -151,7 +151,9 @@ def cluster_scores(images: ImageSet, clusters: Tensor) -> dict[str, float] | Non
 
 
 def system_scores(images: ImageSet, embedding: Embedding) -> dict[str, float] | None:
-    """Return the scores of a system by its head of the new classes, the paper's headline protocol."""
+    """Return the scores of a system by its head of the new classes, the paper's headline protocol; None without any."""
+    if not embedding.p_new.shape[1]:
+        return None
     return cluster_scores(images, embedding.p_new[images.unlabelled].argmax(dim=1))
 
 
@@ -160,12 +162,16 @@ def joint_scores(
 ) -> dict[str, Any] | None:
     """Return old / new / all accuracies of a grown head, on the test images if some were held out.
 
-    None without truth or without a grown head.  The split is named, so that nobody mistakes one for the other.
+    None without truth, without a grown head, or without images of both kinds.  The split is named, so that nobody
+    mistakes one for the other.
     """
     images, embedding, split = train, on_train, "the training images (none were held out)"
     if test is not None and on_test is not None:
         images, embedding, split = test, on_test, "held-out test images"
     if images.truth is None or embedding.p_known.shape[1] == images.n_known:
+        return None
+    old = images.truth < images.n_known
+    if old.all() or not old.any():  # nothing to compare, such as a test set of known classes alone
         return None
     found = evaluation.incremental(images.truth.numpy(), embedding.p_known.argmax(dim=1).numpy(), images.n_known)
     return {"split": split, "protocols": {name: value.as_dict() for name, value in found.items()}}

@@ -19,6 +19,7 @@ from autonovel.errors import RunFolderError, UsageError
 
 FORMAT = 1
 LOCK = ".lock"
+LABELS, REFINED = "labels.csv", "refined.json"  # what a run that goes on from another one has before anything else
 PARTIAL = ".partial"
 CACHE = "cache"  # a folder of what can be made again
 
@@ -164,7 +165,9 @@ class RunFolder:
 
 def _barely_begun(path: Path) -> bool:
     """Tell whether the folder holds nothing, or only what a run killed in its first moments leaves."""
-    return all(entry.name in (LOCK, CACHE, "run.json" + PARTIAL) for entry in path.iterdir())
+    there = {entry.name for entry in path.iterdir()}
+    first = {"run.json" + PARTIAL, *(name + ending for name in (LABELS, REFINED) for ending in ("", PARTIAL))}
+    return there <= {LOCK, CACHE} | (first if LOCK in there else set())  # without a lock they are somebody else's
 
 
 def _is_run(path: Path) -> bool:

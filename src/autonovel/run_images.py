@@ -24,7 +24,7 @@ class RunImages:
 
     def __init__(self, run: EditedRun, data: Path | None = None) -> None:
         self.run = run
-        then = run.facts["recipe"]
+        then = run.facts["recipe"] | {"data.labels": ""}  # the pictures of junk, which labels leave out, are wanted too
         self.settings = recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
 
     @property

@@ -81,6 +81,15 @@ class Sorting:
             raise EditError(f"{unreadable[0]} could not be read, so it is in no class and cannot be moved.")
         return rows
 
+    def number(self, name: str | int) -> int:
+        """Return the number of the class called ``name``, or numbered so."""
+        for number, called in self.names.items():
+            if called == name:
+                return number
+        if str(name).lstrip("#").isdecimal() and int(str(name).lstrip("#")) in self.names:
+            return int(str(name).lstrip("#"))
+        raise EditError(f"there is no class {str(name)!r}. The classes are {describe_classes(self)}.")
+
     def check_class(self, number: int) -> None:
         """Say so if there is no class ``number``."""
         if number not in self.names:

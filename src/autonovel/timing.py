@@ -70,7 +70,8 @@ def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, fl
 def in_words(parts: dict[str, float]) -> str:
     """Return the estimate as a sentence."""
     named = ", ".join(f"{name} {_rounded(seconds)}" for name, seconds in parts.items() if seconds >= 1)
-    return f"Takes about {_rounded(sum(parts.values()))} on this machine ({named}; the report comes on top)."
+    which = f"{named}; " if named else ""
+    return f"Takes about {_rounded(sum(parts.values()))} on this machine ({which}the report comes on top)."
 
 
 def _rounded(seconds: float) -> str:

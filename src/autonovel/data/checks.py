@@ -7,6 +7,7 @@ import torch
 from autonovel.data.groups import groups, labels_without
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
+from autonovel.labels import KNOWN_ONLY
 from autonovel.networks import PRETRAINED, Trunk, make_trunk
 from autonovel.settings import Joint, Pretrain, Recipe, Stage
 
@@ -16,15 +17,18 @@ def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe, seen: boo
 
     Images already ``seen`` as training sees them have been through the questions about their shape.
     """
-    weights = Path(recipe.pretrain.weights)
-    if recipe.pretrain.kind == "weights" and not (recipe.pretrain.weights and weights.is_file()):
+    weights, kind = recipe.pretrain.weights, recipe.pretrain.kind
+    if (kind == "weights" or (weights and kind == "imagenet")) and not (weights and Path(weights).is_file()):
         raise UsageError(
             f"pretrain.weights is {recipe.pretrain.weights!r}, which is not a file. Give a safetensors file "
             "of a trunk, such as model.safetensors of a finished run."
         )
     _check_network(recipe)
     at_least = 2 if n_new is None else n_new
-    _check_classes(images, at_least)
+    if recipe.run.systems == (KNOWN_ONLY,):
+        _check_nothing_to_discover(images, n_new)
+    else:
+        _check_classes(images, at_least)
     _check_batches(images, recipe)
     _check_clusters(images, at_least, recipe)
     if not seen:
@@ -63,16 +67,20 @@ def _check_network(recipe: Recipe) -> None:
         )
 
 
+def _check_nothing_to_discover(images: ImageSet, n_new: int | None) -> None:
+    _check_known(images)
+    unlabelled = int(images.unlabelled.sum())
+    if unlabelled or n_new != 0:
+        raise UsageError(
+            f"run.systems is {KNOWN_ONLY}, which discovers nothing, but {unlabelled} images are unlabelled and "
+            f"{'the number of' if n_new is None else n_new} new classes asked for. Choose another system."
+        )
+
+
 def _check_classes(images: ImageSet, n_new: int) -> None:
     if len(images) == 0:
         raise InputError("there are no images; at least two known classes and some unlabelled images are needed.")
-    labelled = images.y[images.y >= 0]
-    found = len(labelled.unique())
-    if found < 2:
-        raise InputError(
-            f"{found} known class{'' if found == 1 else 'es'} found among the labels; at least two are needed, "
-            "since the known classes teach what makes a class. Label images of at least two classes."
-        )
+    _check_known(images)
     unlabelled = int(images.unlabelled.sum())
     if unlabelled == 0:
         raise InputError(
@@ -87,6 +95,16 @@ def _check_classes(images: ImageSet, n_new: int) -> None:
     if n_new > unlabelled:
         raise InputError(
             f"{n_new} new classes are asked for, but there are only {unlabelled} unlabelled images. Ask for fewer."
+        )
+
+
+def _check_known(images: ImageSet) -> None:
+    labelled = images.y[images.y >= 0]
+    found = len(labelled.unique())
+    if found < 2:
+        raise InputError(
+            f"{found} known class{'' if found == 1 else 'es'} found among the labels; at least two are needed, "
+            "since the known classes teach what makes a class. Label images of at least two classes."
         )
 
 

@@ -23,6 +23,7 @@ class ImageSet:
             for scoring, None where nobody knows.
         new_names: true names of the new classes, where known.
         unreadable: input files that are not among the images: why, by id.
+        junk: ids of input images that a person left out as belonging nowhere.
         fingerprint: checksum of the pixels where they come from files, however they are held; else "".
         ids_are_paths: whether each id is the path of a file, relative to the input folder.
         notes: what a person should know of how the files were listed.
@@ -35,6 +36,7 @@ class ImageSet:
     truth: Tensor | None = None
     new_names: tuple[str, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    junk: tuple[str, ...] = ()
     fingerprint: str = ""
     ids_are_paths: bool = False
     notes: tuple[str, ...] = ()

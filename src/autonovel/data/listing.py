@@ -131,7 +131,7 @@ def _test_set(test: Listing, train: ImageSet, data: Data) -> ImageSet:
         ids=tuple(entry.id for entry in test.entries),
         class_names=train.class_names,
         truth=truth,
-        new_names=train.new_names,
+        new_names=(*train.new_names, *others),
         unreadable=test.unreadable,
         ids_are_paths=True,
     )

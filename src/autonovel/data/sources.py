@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from autonovel.data import cifar, folder, omniglot, sample, shards, svhn, table
+from autonovel.data.given_labels import GivenLabels
 from autonovel.data.imageset import ImageSet
 from autonovel.data.listing import Listing, problem
 from autonovel.data.splits import LabelledImages, choose_classes, first_of_each_class, hold_out, known_and_new
@@ -45,11 +46,26 @@ LISTINGS: dict[str, Callable[[Data], tuple[Listing, Listing | None]]] = {
 }
 
 
-def load(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
+def load(
+    settings: Recipe, seed: int, folder: Path | None = None, labels: GivenLabels | None = None
+) -> tuple[ImageSet, ImageSet | None, int]:
     """Return the training set, the test set (or None) and the number of new classes (0: nobody knows).
 
     The test set is the benchmark's own, or images held out by ``data.test_fraction``.
+
+    Args:
+        settings: of the run.
+        seed: of the run.
+        folder: of the run, where ``data.labels`` lies.
+        labels: what ``data.labels`` will hold, before it is written.
     """
+    train, test, n_new = _of_source(settings, seed)
+    if labels is None and settings.data.labels:
+        labels = GivenLabels.read((folder or Path()) / settings.data.labels)
+    return labels.over(train, test) if labels is not None else (train, test, n_new)
+
+
+def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
     data = settings.data
     if data.source not in SOURCES and data.source not in LISTINGS:
         raise UsageError(

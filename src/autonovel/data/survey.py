@@ -46,14 +46,22 @@ def survey(pixels: FilePixels, folder: Path, display: Display, into: Tensor | No
         display: for progress.
         into: a tensor for all images, where they are to stay; those that can be read fill it from the front.
     """
-    path = folder / f"survey-{pixels.files.key_of_all(pixels.side, pixels.channels)}.json"
-    known = _load(path)
+    path, known = _place(pixels, folder), kept_survey(pixels, folder)
     if known is not None and into is None:
         return known
     made = _look(pixels, display, into)
     if known is None:
         _save(path, made)
     return made
+
+
+def kept_survey(pixels: FilePixels, folder: Path) -> Survey | None:
+    """Return what is kept in ``folder`` of an earlier look at these very files; None if nothing is."""
+    return _load(_place(pixels, folder))
+
+
+def _place(pixels: FilePixels, folder: Path) -> Path:
+    return folder / f"survey-{pixels.files.key_of_all(pixels.side, pixels.channels)}.json"
 
 
 def _look(pixels: FilePixels, display: Display, into: Tensor | None) -> Survey:

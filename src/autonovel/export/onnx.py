@@ -36,7 +36,7 @@ class FromPixels(nn.Module):
         self.model = model
         head = model.heads["known"]
         assert isinstance(head, heads.ClassHead)
-        self.joint = head.out_features > n_known
+        self.joint = head.out_features > n_known or len(answers) == n_known  # the latter: there are no new classes
         self.n_known = n_known
         self.register_buffer("answers", answers)
 

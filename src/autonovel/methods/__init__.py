@@ -3,6 +3,7 @@
 from autonovel.methods.dtc import DTC
 from autonovel.methods.kcl import KCL
 from autonovel.methods.kmeans import KMeans
+from autonovel.methods.known_only import KnownOnly
 from autonovel.methods.mcl import MCL
 from autonovel.methods.method import Method, Problem
 from autonovel.methods.pretrained_kmeans import PretrainedKMeans
@@ -16,6 +17,7 @@ METHODS: dict[str, Method] = {
     "mcl": MCL(),
     "kmeans": KMeans(),
     "kmeans-pretrained": PretrainedKMeans(),
+    "known-only": KnownOnly(),
 }
 
 __all__ = ["METHODS", "Method", "Problem"]

@@ -1,6 +1,7 @@
 """Heads: made from a seed, grown by new classes, put into another order, read back from weights."""
 
 import copy
+import warnings
 from collections.abc import Mapping
 
 import torch
@@ -140,7 +141,14 @@ def empty_head(tensors: Mapping[str, Tensor], prefix: str) -> nn.Module:
         width, n_features = tensors[f"{prefix}.first.weight"].shape
         return TwoLayerHead(n_features, width, nn.Linear(width, len(tensors[f"{prefix}.last.weight"])))
     n_classes, n_features = tensors[f"{prefix}.weight"].shape
-    return nn.Linear(n_features, n_classes)
+    return plain_linear(n_features, n_classes)
+
+
+def plain_linear(n_features: int, n_classes: int) -> nn.Linear:
+    """Return a linear layer of any number of classes; torch need not warn that none is empty."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
+        return nn.Linear(n_features, n_classes)
 
 
 def initialise(module: nn.Module, rng: torch.Generator) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from autonovel import edits
 from autonovel.edited import EditedRun
 from autonovel.errors import InputError, UsageError
-from autonovel.found import has_class
 from autonovel.halves import smaller_half
 from autonovel.report.pictures import class_colours
 from autonovel.review import sheets
@@ -150,7 +149,7 @@ class View:
     def _picture(self, row: int, side: int) -> Any:
         if not 0 <= row < len(self.run.table):
             raise UsageError(f"there is no image {row}.")
-        if self.images_missing or not has_class(self.run.table[row]):
+        if self.images_missing or self.run.found.class_of[row] == UNREADABLE:
             return None
         try:
             return self.images.picture(row, side)

@@ -44,6 +44,8 @@ class Data(Section):
                         "is", low=0)  # fmt: skip
     truth: str = setting("", "CSV of path and label of unlabelled image files, for scoring alone (default: truth.csv "
                          "in their folder, if there is one)")  # fmt: skip
+    labels: str = setting("", "CSV of id and label that a person gave later, laid over what the source says; a "
+                          "relative path is looked for in the run folder (refine writes it)")  # fmt: skip
     loader: str = setting("auto", "resident: all images decoded, on the device; streaming: batch by batch; auto: "
                           "resident where they fit", choices=("auto", "resident", "streaming"))  # fmt: skip
     workers: int = setting(0, "processes that decode image files (0: one per core)", low=0, high=256)

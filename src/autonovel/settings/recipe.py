@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from autonovel.errors import UsageError
-from autonovel.labels import LABELS
+from autonovel.labels import KNOWN_ONLY, LABELS
 from autonovel.settings.compared import Centres, Dtc, Linear, PairClustering, Similarity
 from autonovel.settings.counting import Count
 from autonovel.settings.images import Data, Network, Run
@@ -45,6 +45,16 @@ class Recipe(Section):
             raise UsageError(
                 f"run.systems is {list(systems)}; its first system delivers the model, so it must be one that has a "
                 f"model: {', '.join(name for name in LABELS if name != 'kmeans-pixels')}."
+            )
+        if KNOWN_ONLY in systems and len(systems) > 1:
+            raise UsageError(
+                f"run.systems is {list(systems)}; {KNOWN_ONLY} discovers nothing and cannot be compared with others. "
+                "Name it alone, or leave it out."
+            )
+        if KNOWN_ONLY in systems and not self.supervised.epochs:
+            raise UsageError(
+                f"run.systems is {KNOWN_ONLY}, which stage 2 trains, but supervised.epochs is 0. Give stage 2 some "
+                "epochs, such as --set supervised.epochs=10."
             )
         if len(set(systems)) < len(systems):
             raise UsageError(f"run.systems is {list(systems)}; name each system once.")

@@ -58,7 +58,7 @@ class Pretrain(Stage):
     classes_per_batch: int = setting(20, "known classes in a batch, in equal numbers (prototypical)", DTC, low=2)
     support: int = setting(5, "images of each that make its prototype; the others are to be told (prototypical)", DTC,
                            low=1)  # fmt: skip
-    weights: str = setting("", "safetensors file of a trunk (kind = weights)")
+    weights: str = setting("", "safetensors file of a trunk (kind = weights; with imagenet, one to go on from)")
     rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
                              choices=("four", "one"))  # fmt: skip
     nesterov: bool = setting(True, "Nesterov momentum", CODE)

@@ -1,0 +1,167 @@
+"""Labels that a person gave after a run, laid over what the source says of its images.
+
+    id,label,status
+    photos/1.jpg,fox,      of the class fox from now on, whatever it was before
+    photos/2.jpg,,         still to be discovered
+    photos/3.jpg,,junk     left out, with a row of its own in discovery.csv
+
+Images that the table does not name are as their source has them.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from autonovel.data.imageset import ImageSet
+from autonovel.errors import InputError, UsageError
+from autonovel.run_folder import LABELS
+
+COLUMNS = ("id", "label", "status")
+JUNK = "junk"
+FEW = 3  # named one by one
+
+Relabelled = tuple[ImageSet, ImageSet | None, int]
+
+
+@dataclass(frozen=True)
+class GivenLabels:
+    """What a person said of images.
+
+    Attributes:
+        labels: class of each image by id, None for those to be discovered.
+        junk: ids of images that belong nowhere.
+        place: where this was read from or will be written to, for messages.
+    """
+
+    labels: Mapping[str, str | None]
+    junk: frozenset[str] = frozenset()
+    place: str = LABELS
+
+    @classmethod
+    def read(cls, path: Path) -> "GivenLabels":
+        """Return the table at ``path``."""
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                table = csv.DictReader(file)
+                columns = tuple(table.fieldnames or ())
+                rows = list(table)
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"data.labels is {path.name}, but there is no {path}. A relative path is looked for in the run folder; "
+                "give an absolute one, or leave data.labels empty."
+            ) from error
+        except (OSError, ValueError, csv.Error) as error:
+            raise InputError(f"{path} cannot be read ({error}).") from error
+        if not {"id", "label"} <= set(columns):
+            raise InputError(f"{path} has the columns {', '.join(columns) or 'none'}; it needs id and label.")
+        read: dict[str, tuple[str, bool]] = {}  # label, and whether it is junk
+        for number, row in enumerate(rows, 2):
+            name, label, status = (row.get(column) or "" for column in COLUMNS)
+            if status not in ("", JUNK):
+                raise InputError(f"line {number} of {path} has the status {status!r}; it can be {JUNK} or blank.")
+            said = "" if status else label, bool(status)
+            if read.setdefault(name, said) != said:
+                raise InputError(f"{path} names {name} twice, and not alike. Keep one of the two lines.")
+        labels = {name: None if junk else label or None for name, (label, junk) in read.items()}
+        return cls(labels, frozenset(name for name, (_, junk) in read.items() if junk), str(path))
+
+    def content(self) -> bytes:
+        """Return the table as a file holds it."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for name, label in self.labels.items():
+            writer.writerow((name, label or "", JUNK if name in self.junk else ""))
+        return text.getvalue().encode()
+
+    def over(self, train: ImageSet, test: ImageSet | None) -> Relabelled:
+        """Return training and test images under these labels, and the number of new classes (0: nobody knows)."""
+        notes = self._checked(train)
+        given = [self.labels.get(name, _label(train, row)) for row, name in enumerate(train.ids)]
+        kept = torch.tensor([name not in self.junk for name in train.ids])
+        names = tuple(sorted({label for label, stays in zip(given, kept.tolist(), strict=True) if stays and label}))
+        number = {name: place for place, name in enumerate(names)}
+        labelled = replace(
+            train,
+            y=torch.tensor([-1 if label is None else number.get(label, -1) for label in given], dtype=torch.int64),
+            class_names=names,
+            notes=(*train.notes, *notes),
+            junk=(*train.junk, *(name for name in train.ids if name in self.junk)),
+        )
+        labelled = labelled if kept.all() else labelled.rows(kept.nonzero()[:, 0])
+        truth = None if train.truth is None else train.truth[kept]
+        return _renumbered(labelled, truth, train, test)
+
+    def _checked(self, train: ImageSet) -> tuple[str, ...]:
+        """Return what to say of images that are here and not there, or the other way round."""
+        there, here = set(self.labels), {*train.ids, *train.unreadable}
+        gone, more = [name for name in self.labels if name not in here], len(set(train.ids) - there)
+        if len(gone) == len(there):
+            raise InputError(
+                f"none of the {len(there):,} images in {self.place} is here. Say where they lie with --data DIR."
+            )
+        notes = []
+        if gone:
+            named = ", ".join(gone[:FEW]) + (", …" if len(gone) > FEW else "")
+            notes.append(f"{len(gone):,} images in {self.place} are gone and left out: {named}")
+        if more:
+            notes.append(f"{more:,} images are not in {self.place} and are taken as their source has them")
+        return tuple(notes)
+
+
+def _label(images: ImageSet, row: int) -> str | None:
+    """Return the class that the source gives an image."""
+    number = int(images.y[row])
+    return images.class_names[number] if number >= 0 else None
+
+
+def _renumbered(labelled: ImageSet, truth: Tensor | None, source: ImageSet, test: ImageSet | None) -> Relabelled:
+    """Return ``labelled`` and ``test`` with true classes numbered as the known classes are now, for scoring alone."""
+    discovers = bool(labelled.unlabelled.any())
+    if not discovers and test is None:  # no clusters that the truth could score
+        return replace(labelled, truth=None, new_names=()), None, 0
+    named = test if source.truth is None and test is not None else source
+    true = named.class_names + named.new_names if named.truth is not None else ()
+    match, why = _counterparts(labelled, truth, true) if true else ({}, "")
+    notes = labelled.notes
+    if match is None:
+        labelled = replace(labelled, truth=None, new_names=(), notes=(*notes, f"{why}, so nothing is scored"))
+        return labelled, None, 0
+    others = tuple(name for place, name in enumerate(true) if place not in match)
+    spare = iter(range(labelled.n_known, labelled.n_known + len(others)))
+    numbers = torch.tensor([match[place] if place in match else next(spare) for place in range(len(true))])
+    scored = discovers and truth is not None
+    labelled = replace(
+        labelled, truth=numbers[truth] if scored and truth is not None else None, new_names=others if scored else ()
+    )
+    if test is not None:
+        assert test.truth is not None
+        moved = numbers[test.truth]
+        y = torch.where(moved < labelled.n_known, moved, -1)
+        test = replace(test, y=y, truth=moved, class_names=labelled.class_names, new_names=others)
+    return labelled, test, len(labelled.new_names)
+
+
+def _counterparts(labelled: ImageSet, truth: Tensor | None, true: tuple[str, ...]) -> tuple[dict[int, int] | None, str]:
+    """Return the known class that each true class is by now, by places; None, and why, if that is not one to one.
+
+    A class of the same name is the same class; any other known class is what most of its images truly are.
+    """
+    match = {true.index(name): place for place, name in enumerate(labelled.class_names) if name in true}
+    for place, name in enumerate(labelled.class_names):
+        if name in true:
+            continue
+        if truth is None:
+            return None, f"nobody says which true class {name} is"
+        most = int(Counter(truth[labelled.y == place].tolist()).most_common(1)[0][0])
+        if most in match:
+            other = labelled.class_names[match[most]]
+            return None, f"most images of {name} and of {other} are truly of one class, {true[most]}"
+        match[most] = place
+    return match, ""
