@@ -219,7 +219,7 @@ def test_a_folder_of_photos_from_end_to_end(tmp_path: Path) -> None:
     assert torch.equal(again.p_new.argmax(dim=1), kept.p_new.argmax(dim=1))
 
 
-def decoded(path: Path) -> torch.Tensor:
+def decoded(path: Path, side: int = 40) -> torch.Tensor:
     from autonovel.data.decode import decode
 
-    return torch.from_numpy(decode(path.read_bytes(), 40, 3).copy())
+    return torch.from_numpy(decode(path.read_bytes(), side, 3).copy())

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import torch
 
+from autonovel import hub
 from autonovel.data.groups import groups, labels_without
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
-from autonovel.networks import PRETRAINED, Trunk, make_trunk
+from autonovel.networks import PRETRAINED, Trunk, hf, make_trunk
 from autonovel.settings import Joint, Pretrain, Recipe, Stage
 
 
@@ -34,6 +35,7 @@ def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe, seen: boo
 def _check_network(recipe: Recipe) -> None:
     network, kind = recipe.network, recipe.pretrain.kind
     has_weights = network.name in PRETRAINED
+    _check_hf(recipe)
     if kind == "imagenet" and not has_weights:
         raise UsageError(
             f"pretrain.kind is imagenet, but network {network.name} comes without weights. Choose a network that has "
@@ -60,6 +62,20 @@ def _check_network(recipe: Recipe) -> None:
     if network.cached_views and (kind != "imagenet" or not network.adapter):
         raise UsageError(
             "network.cached_views needs pretrain.kind imagenet and a network.adapter that is trained on them."
+        )
+
+
+def _check_hf(recipe: Recipe) -> None:
+    network, kind = recipe.network, recipe.pretrain.kind
+    if network.model and network.name != hf.NAME:
+        raise UsageError(f"network.model is for network.name hf, not for {network.name}. Leave it out, or set both.")
+    if network.name == hf.NAME and kind != "imagenet":
+        raise UsageError(f"network hf is there for its weights, but pretrain.kind is {kind}. Set it to imagenet.")
+    by_value = [name for name, joint in _joint_sections(recipe).items() if joint.bce and joint.rank_by == "value"]
+    if network.name == hf.NAME and not network.adapter and by_value:
+        raise UsageError(
+            f"features of network hf can be negative, but {by_value[0]}.rank_by is value. Set it to magnitude, or set "
+            "network.adapter, whose features are not negative."
         )
 
 
@@ -217,6 +233,8 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
         )
     with torch.device("meta"):
         trunk = make_trunk(recipe.network, channels)
+    if recipe.network.name == hf.NAME:
+        hf.check_size(recipe.network.model, hub.find(recipe.network.model).config, height, width)
     joints = _joint_sections(recipe)
     for section, joint in joints.items():
         if joint.bce and joint.k > trunk.n_features:

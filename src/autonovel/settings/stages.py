@@ -48,7 +48,8 @@ class Pretrain(Stage):
     kind: str = setting("rotation", "rotation; prototypical: metric learning on known classes; "
                         "supervised: stage 2 trains the whole network from scratch; "
                         "none: stage 2 starts from random weights; weights: start from a file; imagenet: start from "
-                        "the weights of the network's package", "paper, section 2.1",
+                        "the weights that come with the network (ImageNet's; of hf, the model's own)",
+                        "paper, section 2.1",
                         choices=("rotation", "prototypical", "supervised", "none", "weights", "imagenet"))  # fmt: skip
     images: str = setting("all", "rotation learns from all images, or from the labelled alone, so that runs with other "
                           "unlabelled images may share it; prototypical always from the labelled",
