@@ -11,16 +11,18 @@ import torch
 
 pytest.importorskip("transformers")
 
-from autonovel import hub, networks, planning, recipe
+from autonovel import hub, networks, pipeline, planning, recipe
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.network_file import keep_network
 from autonovel.networks import Model, hf
 from autonovel.networks.hf import quiet
 from autonovel.planning import Wish
 from autonovel.settings import Network, Recipe
+from autonovel.training.display import Silent
 from runs import autonovel
 from test_photos import decoded, write_photos
 from test_planning import PILE
@@ -174,16 +176,29 @@ def test_sizes_that_do_not_fit_the_patches_are_refused_with_those_that_do(folder
     hf.check_size("model", hub.find(str(folders["convnext"])).config, 41, 43)  # convolutions take any size
 
 
-def test_a_model_of_one_size_alone_says_which(tmp_path: Path) -> None:
-    from transformers import BeitConfig
+def test_a_model_that_takes_no_single_images_is_refused(tmp_path: Path) -> None:
+    from transformers import VideoMAEConfig
 
-    # without positions that could be interpolated: relative ones of a fixed window
-    fixed = BeitConfig(**SMALL, intermediate_size=64, image_size=32, patch_size=8, use_relative_position_bias=False,
-                       use_absolute_position_embeddings=True)  # fmt: skip
-    folder = saved(tmp_path / "beit", fixed)
-    config = hub.find(str(folder)).config
-    hf.check_size("beit", config, 32, 32)
-    assert pretrained(folder).trunk.n_features == 32
+    films = saved(tmp_path / "films", VideoMAEConfig(**SMALL, intermediate_size=64, image_size=32, patch_size=8))
+    with pytest.raises(UsageError, match=r"does not take images of .* made for 32×32"):
+        check_problem(pictures(), 2, settings(films))
+
+
+def test_a_run_goes_on_with_the_weights_it_began_with_alone(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["vit"], tmp_path / "model")
+    (folder / "preprocessor_config.json").unlink()
+    said: list[str] = []
+    display = Silent()
+    display.say = said.append  # type: ignore[method-assign]
+    job = pipeline.Job(settings(folder), pictures(), None, 2, 0, torch.device("cpu"), tmp_path / "run", display)
+    (tmp_path / "run").mkdir()
+    keep_network(job)
+    assert "ImageNet's means" in said[0]  # assumed, so told
+    keep_network(job)
+    assert len(said) == 1
+    saved(folder, KINDS["vit"](), seed=1)
+    with pytest.raises(UsageError, match="other weights than when this run began"):
+        keep_network(job)
 
 
 def test_names_and_folders_that_hold_no_such_model_are_told_apart(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -308,7 +323,9 @@ SHORT = ["supervised.epochs=2", "supervised.batch_size=8", "joint.epochs=3", "jo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["vit", "dinov2", "resnet"])
+@pytest.mark.parametrize(
+    "kind", ["dinov2", pytest.param("vit", marks=pytest.mark.full), pytest.param("resnet", marks=pytest.mark.full)]
+)
 def test_discovery_from_end_to_end_without_the_model_at_the_end(
     folders: dict[str, Path], tmp_path: Path, kind: str
 ) -> None:

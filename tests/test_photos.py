@@ -219,6 +219,47 @@ def test_a_folder_of_photos_from_end_to_end(tmp_path: Path) -> None:
     assert torch.equal(again.p_new.argmax(dim=1), kept.p_new.argmax(dim=1))
 
 
+DEEP = ["data.size=40", "supervised.epochs=1", "supervised.batch_size=8", "joint.epochs=2", "joint.batch_size=16",
+        "run.map_points=40", "centres.epochs=5", "centres.batch_size=32"]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_last_blocks_are_trained_and_the_others_left_alone(tmp_path: Path, model: Model) -> None:
+    root = write_photos(tmp_path / "photos")
+    changes = [word for change in DEEP for word in ("--set", change)]
+    done = autonovel("run", "photos-deep", "--data", root, "--out", tmp_path / "run", "--device", "cpu", *changes)
+    assert done.returncode == 0, done.stderr
+    assert "features of images" not in done.stdout  # nothing was computed beforehand
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert set(results["systems"]) == {"rankstats-incremental", "kmeans-pretrained"}
+    before, after = model.trunk.state_dict(), load_model(tmp_path / "run").trunk.state_dict()
+    moved = {name.split(".")[1] for name, value in before.items() if not torch.equal(value, after[name])}
+    assert moved == {"block6", "block7", "top", "adapter"}  # weights and statistics of all others are as they came
+
+
+def test_kmeans_without_cached_views_takes_the_network_as_it_was_pretrained(tmp_path: Path, model: Model) -> None:
+    from autonovel import pipeline
+
+    settings = recipe.load(
+        "photos-deep",
+        {"supervised.epochs": 1, "supervised.batch_size": 4, "centres.epochs": 2, "centres.batch_size": 8},
+    ).recipe
+    job = pipeline.Job(settings, pictures(12), None, 2, 0, torch.device("cpu"), tmp_path, Silent())
+    taught, _ = pipeline.extractor(job)
+    stem, last = "blocks.stem.0.weight", "blocks.block7.0.layers.0.weight"
+    own = model.trunk.state_dict()
+    assert torch.equal(taught.trunk.state_dict()[stem], own[stem])
+    assert not torch.equal(taught.trunk.state_dict()[last], own[last])
+    found = pipeline.system(job, "kmeans-pretrained", tmp_path / "kmeans").model
+    assert all(torch.equal(value, own[name]) for name, value in found.trunk.state_dict().items())
+    assert found.trunk.n_features == 1280
+
+
+def test_views_of_the_classifier_on_features_are_refused() -> None:
+    with pytest.raises(UsageError, match="augment has no effect on this classifier"):
+        recipe.load("photos-deep", {"centres.augment.flip": True})
+
+
 def decoded(path: Path, side: int = 40) -> torch.Tensor:
     from autonovel.data.decode import decode
 

@@ -164,7 +164,7 @@ def _systems(wish: Wish, recipe: str, said: list[str]) -> dict[str, Any]:
     if wish.method == "auto":
         said.append("Method: chosen by trials, in which some known classes play new ones.")
         return {} if recipe else {"run.trials": 1}
-    others = [name for name in QUICK.values() if name == QUICK.get(recipe) and name != wish.method]
+    others = [QUICK[recipe]] if recipe in QUICK and QUICK[recipe] != wish.method else []
     return {"run.systems": [wish.method, *others], "run.trials": 0}
 
 
