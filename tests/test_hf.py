@@ -82,9 +82,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def settings(folder: Path | str, **changes: Any) -> Recipe:
-    frozen = {f"{stage}.frozen": ["pretrained"] for stage in planning.STAGES_OF_PHOTOS}
     batches = {"supervised.batch_size": 2, "joint.batch_size": 4, "centres.batch_size": 4}
-    given = {"network.name": "hf", "network.model": str(folder), "data.size": 40} | batches | frozen | changes
+    given = {"network.name": "hf", "network.model": str(folder), "data.size": 40} | batches | changes
     return recipe.load("photos", given).recipe
 
 

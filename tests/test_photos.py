@@ -1,5 +1,6 @@
 """The pretrained network, its cached views, and whole runs on them."""
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,22 @@ def test_a_grey_image_is_one_of_three_channels_alike(model: Model) -> None:
         torch.testing.assert_close(model.features(grey), model.features(grey.expand(2, 3, 40, 40)))
         fresh = networks.build("efficientnet-lite0", 1, torch.full((1,), 0.4), torch.full((1,), 0.3), 0).eval()
         assert fresh.features(grey).shape == (2, 1280)
+
+
+def test_pretrained_stands_for_all_blocks_below_the_adapter(model: Model) -> None:
+    trunk = copy.deepcopy(model.trunk)
+    trunk.freeze(("pretrained",), "eval")
+    assert [name for name, value in trunk.named_parameters() if value.requires_grad] == [
+        name for name, _ in trunk.named_parameters() if name.startswith("blocks.adapter.")
+    ]
+    with pytest.raises(UsageError, match=r"frozen names all blocks"):
+        check_problem(
+            pictures(80),
+            2,
+            recipe.load("photos", {"supervised.frozen": ["pretrained", "adapter"], "centres.batch_size": 8}).recipe,
+        )
+    with pytest.raises(UsageError, match="cannot freeze pretrained"):
+        networks.build("small", 3, torch.zeros(3), torch.ones(3), 0).trunk.freeze(("pretrained",))
 
 
 def test_other_numbers_of_channels_are_refused() -> None:

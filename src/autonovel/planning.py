@@ -18,7 +18,6 @@ PRETRAININGS = ("rotation", "supervised", "none")
 QUICK = {"photos": "kmeans-pretrained", "photos-deep": "kmeans-pretrained", "folder": "kmeans"}
 HUB_SIDES = {"cuda": 224}  # pixels a side, about, for a model of the hub, by the device; elsewhere:
 HUB_SIDE = 160
-STAGES_OF_PHOTOS = ("supervised", "joint", "similarity", "kcl", "dtc")
 FEW_CLASSES, FEW_IMAGES = 4, 10  # known classes, and images of each, below which discovery has little to go by
 JOINT_IMAGES = 48_000  # unlabelled images that joint training on cached features looks at, over all its epochs
 EPOCHS = (10, 40)  # at least and at most, for that
@@ -129,8 +128,7 @@ def _of_the_hub(wish: Wish, device: str, said: list[str]) -> dict[str, Any]:
     hub.check_side(found.name, found.config, size)
     said.append(f"Network: {found.name} ({found.config.get('model_type', 'of unknown type')}), pretrained, on pictures "
                 f"of {size}×{size}; its features are computed once.")  # fmt: skip
-    frozen = {f"{stage}.frozen": [hub.BLOCK] for stage in STAGES_OF_PHOTOS}
-    return {"data.size": size, "network.name": "hf", "network.model": found.name} | frozen
+    return {"data.size": size, "network.name": "hf", "network.model": found.name}
 
 
 def _network(wish: Wish, side: int, photos: bool, deep: bool, said: list[str]) -> dict[str, Any]:

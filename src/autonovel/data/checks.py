@@ -249,7 +249,7 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
 
 def _check_stage(stage: Stage, trunk: Trunk, side: int) -> None:
     trunk.freeze(stage.frozen)
-    if set(stage.frozen) == set(trunk.blocks):
+    if set(trunk.frozen) == set(trunk.blocks):
         raise UsageError(
             f"frozen names all blocks of this network ({', '.join(trunk.blocks)}), so only heads would learn. "
             "Leave at least the last one out."

@@ -27,7 +27,7 @@ class Stage(Section):
     peak_at: float = setting(0.3, "share of the steps before the peak (one-cycle)", low=0, high=1)
     tail: float = setting(0.2, "last share of the steps, over which the rate falls to 0 (tail)", low=0, high=1)
     warmup_epochs: float = setting(0.0, "epochs over which the rate first rises from 0", low=0)
-    frozen: tuple[str, ...] = setting((), "blocks of the network held fixed")
+    frozen: tuple[str, ...] = setting((), "blocks of the network held fixed; pretrained: all below network.adapter")
     frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: batch or fixed statistics", CODE,
                                     choices=("train", "eval"))  # fmt: skip
     compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
