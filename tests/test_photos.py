@@ -1,5 +1,6 @@
 """The pretrained network, its cached views, and whole runs on them."""
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,22 @@ def test_a_grey_image_is_one_of_three_channels_alike(model: Model) -> None:
         torch.testing.assert_close(model.features(grey), model.features(grey.expand(2, 3, 40, 40)))
         fresh = networks.build("efficientnet-lite0", 1, torch.full((1,), 0.4), torch.full((1,), 0.3), 0).eval()
         assert fresh.features(grey).shape == (2, 1280)
+
+
+def test_pretrained_stands_for_all_blocks_below_the_adapter(model: Model) -> None:
+    trunk = copy.deepcopy(model.trunk)
+    trunk.freeze(("pretrained",), "eval")
+    assert [name for name, value in trunk.named_parameters() if value.requires_grad] == [
+        name for name, _ in trunk.named_parameters() if name.startswith("blocks.adapter.")
+    ]
+    with pytest.raises(UsageError, match=r"frozen names all blocks"):
+        check_problem(
+            pictures(80),
+            2,
+            recipe.load("photos", {"supervised.frozen": ["pretrained", "adapter"], "centres.batch_size": 8}).recipe,
+        )
+    with pytest.raises(UsageError, match="cannot freeze pretrained"):
+        networks.build("small", 3, torch.zeros(3), torch.ones(3), 0).trunk.freeze(("pretrained",))
 
 
 def test_other_numbers_of_channels_are_refused() -> None:
@@ -219,7 +236,48 @@ def test_a_folder_of_photos_from_end_to_end(tmp_path: Path) -> None:
     assert torch.equal(again.p_new.argmax(dim=1), kept.p_new.argmax(dim=1))
 
 
-def decoded(path: Path) -> torch.Tensor:
+DEEP = ["data.size=40", "supervised.epochs=1", "supervised.batch_size=8", "joint.epochs=2", "joint.batch_size=16",
+        "run.map_points=40", "centres.epochs=5", "centres.batch_size=32"]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_last_blocks_are_trained_and_the_others_left_alone(tmp_path: Path, model: Model) -> None:
+    root = write_photos(tmp_path / "photos")
+    changes = [word for change in DEEP for word in ("--set", change)]
+    done = autonovel("run", "photos-deep", "--data", root, "--out", tmp_path / "run", "--device", "cpu", *changes)
+    assert done.returncode == 0, done.stderr
+    assert "features of images" not in done.stdout  # nothing was computed beforehand
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert set(results["systems"]) == {"rankstats-incremental", "kmeans-pretrained"}
+    before, after = model.trunk.state_dict(), load_model(tmp_path / "run").trunk.state_dict()
+    moved = {name.split(".")[1] for name, value in before.items() if not torch.equal(value, after[name])}
+    assert moved == {"block6", "block7", "top", "adapter"}  # weights and statistics of all others are as they came
+
+
+def test_kmeans_without_cached_views_takes_the_network_as_it_was_pretrained(tmp_path: Path, model: Model) -> None:
+    from autonovel import pipeline
+
+    settings = recipe.load(
+        "photos-deep",
+        {"supervised.epochs": 1, "supervised.batch_size": 4, "centres.epochs": 2, "centres.batch_size": 8},
+    ).recipe
+    job = pipeline.Job(settings, pictures(12), None, 2, 0, torch.device("cpu"), tmp_path, Silent())
+    taught, _ = pipeline.extractor(job)
+    stem, last = "blocks.stem.0.weight", "blocks.block7.0.layers.0.weight"
+    own = model.trunk.state_dict()
+    assert torch.equal(taught.trunk.state_dict()[stem], own[stem])
+    assert not torch.equal(taught.trunk.state_dict()[last], own[last])
+    found = pipeline.system(job, "kmeans-pretrained", tmp_path / "kmeans").model
+    assert all(torch.equal(value, own[name]) for name, value in found.trunk.state_dict().items())
+    assert found.trunk.n_features == 1280
+
+
+def test_views_of_the_classifier_on_features_are_refused() -> None:
+    with pytest.raises(UsageError, match="augment has no effect on this classifier"):
+        recipe.load("photos-deep", {"centres.augment.flip": True})
+
+
+def decoded(path: Path, side: int = 40) -> torch.Tensor:
     from autonovel.data.decode import decode
 
-    return torch.from_numpy(decode(path.read_bytes(), 40, 3).copy())
+    return torch.from_numpy(decode(path.read_bytes(), side, 3).copy())

@@ -32,6 +32,18 @@ def test_photos_get_a_pretrained_network_and_small_pictures_the_papers_way() -> 
     assert "at most 40 pixels" in plan(replace(PILE, median=(28, 28)), Wish()).said[0]
 
 
+def test_on_a_gpu_the_last_blocks_are_trained_as_well() -> None:
+    made = plan(PILE, Wish(), "cuda")
+    deep = recipe.load(made.recipe, made.settings).recipe
+    assert deep.name == "photos-deep" and deep.network.cached_views == 0 and "block6" not in deep.joint.frozen
+    assert "last blocks are trained as well" in made.said[0] and "computed once" in plan(PILE, Wish()).said[0]
+    assert plan(PILE, Wish(quick=True), "cuda").recipe == "photos"  # nothing is trained there
+    assert plan(replace(PILE, median=(28, 28)), Wish(), "cuda").recipe == "folder"
+    assert plan(PILE, Wish(), "mps").recipe == "photos"
+    dtc = plan(PILE, Wish(method="dtc"), "cuda")
+    assert recipe.load(dtc.recipe, dtc.settings).recipe.run.systems == ("dtc", "kmeans-pretrained")
+
+
 def test_a_person_can_choose_otherwise(tmp_path: Path) -> None:
     enlarged = settings(replace(PILE, median=(32, 32)), Wish(backbone="efficientnet-lite0"))
     assert (enlarged.network.name, enlarged.data.size) == ("efficientnet-lite0", 128)

@@ -22,7 +22,13 @@ def add_discover_command(app: typer.Typer, plain_errors: Callable[[], AbstractCo
             int, typer.Option("--size", min=0, max=2048, help="Side in pixels to which images are scaled; 0 chooses.")
         ] = 0,
         backbone: Annotated[
-            str, typer.Option("--backbone", metavar="NAME", help="efficientnet-lite0 (pretrained), resnet18 or small.")
+            str,
+            typer.Option(
+                "--backbone",
+                metavar="NAME",
+                help="efficientnet-lite0 (pretrained), hf:NAME_OR_FOLDER (a pretrained model for transformers: DINOv2, "
+                "ViT, ResNet, …), resnet18 or small.",
+            ),
         ] = "",
         pretraining: Annotated[
             str, typer.Option("--pretraining", metavar="KIND", help="From scratch: rotation, supervised or none.")

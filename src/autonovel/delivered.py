@@ -8,6 +8,7 @@ from safetensors.torch import load as load_tensors
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError
+from autonovel.network_file import kept_config
 from autonovel.networks import Adapted, Model, Trunk, heads, make_trunk
 from autonovel.networks.adapted import ADAPTER
 from autonovel.run_folder import check_format
@@ -19,11 +20,11 @@ def load_model(folder: Path) -> Model:
     Its outputs are in the order of the run's classes: known ones first, new ones by size.
     """
     settings = recipe.restore(check_format(folder)["recipe"])
-    path = folder / "model.safetensors"
+    path, config = folder / "model.safetensors", kept_config(folder, settings.network)
     try:
         tensors = load_tensors(path.read_bytes())
         mean = tensors["mean"].flatten()
-        trunk: Trunk = make_trunk(settings.network, len(mean))
+        trunk: Trunk = make_trunk(settings.network, len(mean), config)
         if isinstance(trunk, Adapted) and not any(name.startswith(f"trunk.blocks.{ADAPTER}.") for name in tensors):
             trunk = trunk.without_adapter()  # as the method took it that delivered
         model = Model(trunk, mean, tensors["std"].flatten())

@@ -29,13 +29,14 @@ def discover(
     keep_going: bool,
 ) -> Path:
     """Look at the images, say what will be done and how long it takes, do it, and say what was found."""
+    from autonovel import device as devices
     from autonovel.data.inventory import inventory_of
     from autonovel.data.table import source_of
     from autonovel.terminal import TerminalDisplay
 
     if not place.exists():
         raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
-    console = Console()
+    console, chosen = Console(), devices.pick(device)
     folder = out or Path("runs") / f"{place.resolve().stem or 'discover'}-seed{seed}"
     if not (resume or overwrite) and (folder / "run.json").exists():
         raise UsageError(
@@ -46,9 +47,9 @@ def discover(
     found = inventory_of(place, display)
     display.close()
     _say(console, "\n".join(found.told()))
-    made = planning.plan(found, wish)
+    made = planning.plan(found, wish, chosen.type)
     settings = WHOLE_FOLDER | {"data.source": source_of(place), "data.path": str(place)} | made.settings
-    changes = [f"{key}={json.dumps(value)}" for key, value in settings.items()] + sets
+    changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()] + sets
     _announce(console, made, changes, folder, found.classes, found.unlabelled, device)
     run_recipe(made.recipe, folder, seed, changes, device, resume, overwrite, keep_going, announced=True)
     _say(console, "\n".join(_outcome(folder)))

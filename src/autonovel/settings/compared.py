@@ -1,6 +1,6 @@
 """The systems the paper compares with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autonovel.errors import UsageError
 from autonovel.settings.images import Augment
@@ -80,6 +80,14 @@ class Centres(Stage):
     schedule: str = setting("tail", "shape of the learning rate over the epochs",
                             choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
     tail: float = setting(1.0, "last share of the steps, over which the rate falls to 0 (tail)", low=0, high=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if replace(self.augment, cached=False) != Augment():
+            raise UsageError(
+                "augment has no effect on this classifier, whose images are features computed once: of the views of "
+                "pretrain.augment where network.cached_views asks for such, else of the plain images. Leave it out."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

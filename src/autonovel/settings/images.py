@@ -70,8 +70,10 @@ class Network(Section):
     """Which feature extractor."""
 
     name: str = setting("resnet18", "feature extractor", "paper, section 3.1",
-                        choices=("resnet18", "small", "vgg", "efficientnet-lite0"))  # fmt: skip
+                        choices=("resnet18", "small", "vgg", "efficientnet-lite0", "hf"))  # fmt: skip
     head_width: int = setting(0, "units of a hidden layer (linear, BatchNorm, ReLU) inside each head (0: none)", low=0)
+    model: str = setting("", "pretrained model for name = hf: its name on the Hugging Face hub, or a folder that "
+                         "save_pretrained of transformers wrote")  # fmt: skip
     adapter: int = setting(0, "width of the trainable layer on top of a pretrained network (0: none)", low=0)
     unit_length: bool = setting(False, "scale the features of a pretrained network to unit length")
     cached_views: int = setting(0, "compute a pretrained network's features once, of each image and of random views "

@@ -27,7 +27,7 @@ class Stage(Section):
     peak_at: float = setting(0.3, "share of the steps before the peak (one-cycle)", low=0, high=1)
     tail: float = setting(0.2, "last share of the steps, over which the rate falls to 0 (tail)", low=0, high=1)
     warmup_epochs: float = setting(0.0, "epochs over which the rate first rises from 0", low=0)
-    frozen: tuple[str, ...] = setting((), "blocks of the network held fixed")
+    frozen: tuple[str, ...] = setting((), "blocks of the network held fixed; pretrained: all below network.adapter")
     frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: batch or fixed statistics", CODE,
                                     choices=("train", "eval"))  # fmt: skip
     compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
@@ -48,7 +48,8 @@ class Pretrain(Stage):
     kind: str = setting("rotation", "rotation; prototypical: metric learning on known classes; "
                         "supervised: stage 2 trains the whole network from scratch; "
                         "none: stage 2 starts from random weights; weights: start from a file; imagenet: start from "
-                        "the weights of the network's package", "paper, section 2.1",
+                        "the weights that come with the network (ImageNet's; of hf, the model's own)",
+                        "paper, section 2.1",
                         choices=("rotation", "prototypical", "supervised", "none", "weights", "imagenet"))  # fmt: skip
     images: str = setting("all", "rotation learns from all images, or from the labelled alone, so that runs with other "
                           "unlabelled images may share it; prototypical always from the labelled",
