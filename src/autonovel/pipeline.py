@@ -316,9 +316,10 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
     seconds |= {name: content["seconds"] for name, content in records.items()}
     results = record.results(job.folder, records, seconds)
     others = [name for name in job.recipe.run.systems if name != primary]
-    clusters = _new_class(job, found.embedding).numpy()
-    new_names = result.names[job.train.n_known :]
-    results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
+    if others:
+        clusters = _new_class(job, found.embedding).numpy()
+        new_names = result.names[job.train.n_known :]
+        results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
     results["choice"] = choosing.told(job.folder)
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
     job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
