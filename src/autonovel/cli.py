@@ -13,6 +13,7 @@ import typer
 
 from autonovel import __version__
 from autonovel.cli_corrections import add_correction_commands
+from autonovel.cli_data import add_data_commands
 from autonovel.cli_discover import add_discover_command
 from autonovel.cli_refine import add_refine_command
 from autonovel.cli_report import add_report_command
@@ -33,10 +34,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-data_app = typer.Typer(help="Download benchmark datasets and look at what is there.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
-
-Dataset = Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: runs/RECIPE-seedN.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")]
 Sets = Annotated[
@@ -301,31 +298,7 @@ def doctor() -> None:
             raise typer.Exit(1)
 
 
-@data_app.command("fetch")
-def data_fetch(
-    name: Dataset, to: Annotated[Path, typer.Option("--to", help="Folder for the files; made if need be.")]
-) -> None:
-    """Download the official files of dataset NAME, going on with what is already there."""
-    with _plain_errors():
-        from autonovel.look_commands import fetch_dataset
-
-        fetch_dataset(name, to)
-
-
-@data_app.command("check")
-def data_check(
-    name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot; folder for images of your own.")],
-    folder: Annotated[Path, typer.Argument(help="Folder of the files, or a table of images.")],
-    as_json: AsJson = False,
-) -> None:
-    """Say what of dataset NAME is in FOLDER: files, checksums, counts; of images of your own, an inventory."""
-    with _plain_errors():
-        from autonovel.look_commands import check_dataset
-
-        if not check_dataset(name, folder, as_json):
-            raise typer.Exit(2)
-
-
+add_data_commands(app, _plain_errors)
 add_report_command(app, _plain_errors)
 add_correction_commands(app, _plain_errors)
 add_refine_command(app, _plain_errors)

@@ -1,0 +1,38 @@
+"""The commands about files of images: benchmarks to download, and what is in a folder; as late to import as all others."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def add_data_commands(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
+    """Add ``data`` to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+    data = typer.Typer(help="Download benchmark datasets and look at what is there.", no_args_is_help=True)
+    app.add_typer(data, name="data")
+
+    @data.command()
+    def fetch(
+        name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot.")],
+        to: Annotated[Path, typer.Option("--to", help="Folder for the files; made if need be.")],
+    ) -> None:
+        """Download the official files of dataset NAME, going on with what is already there."""
+        with plain_errors():
+            from autonovel.look_commands import fetch_dataset
+
+            fetch_dataset(name, to)
+
+    @data.command()
+    def check(
+        name: Annotated[str, typer.Argument(help="A benchmark (cifar10, …), or folder for images of your own.")],
+        folder: Annotated[Path, typer.Argument(help="Folder of the files, or a table of images.")],
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """Say what of dataset NAME is in FOLDER: files, checksums, counts; of images of your own, an inventory."""
+        with plain_errors():
+            from autonovel.look_commands import check_dataset
+
+            if not check_dataset(name, folder, as_json):
+                raise typer.Exit(2)
