@@ -1,4 +1,4 @@
-"""The commands about files of images: benchmarks to download, and what is in a folder; as late to import as all others."""
+"""The commands about files of images: benchmarks to download, and what is in a folder."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
