@@ -37,6 +37,7 @@ class Page:
         self.socket = connect(address, max_size=2**26)
         self.number = 0
         self.complaints: list[str] = []
+        self.requests: list[str] = []  # addresses of all that was loaded
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -53,6 +54,8 @@ class Page:
 
     def _hear(self, message: dict[str, Any]) -> None:
         params = message.get("params", {})
+        if message["method"] == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
         if message["method"] == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
@@ -108,7 +111,8 @@ class Page:
         """Set size and colour scheme."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}  # a click must not miss what is still scrolling
+        self.call("Emulation.setEmulatedMedia", features=[scheme, still])
 
     def screenshot(self, path: Path) -> None:
         """Save what is visible as PNG."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -17,10 +18,11 @@ from autonovel.clustering.kmeans import class_means
 from autonovel.clustering.metric import class_metric
 from autonovel.clustering.seeding import spread_starts
 from autonovel.clustering.validity import Silhouette
-from autonovel.counting import Probes, choose_probes, without
+from autonovel.counting import without
 from autonovel.data import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.evaluation import accuracy
+from autonovel.probes import Probes, choose_probes
 from autonovel.settings import Count
 
 
@@ -231,6 +233,25 @@ def test_the_metric_does_not_depend_on_the_scale_of_a_part_nor_on_labels_of_new_
     one, two = class_metric([x, z], known, 0.1), class_metric([100 * x + 5, z - 3], known, 0.1)
     torch.testing.assert_close(one @ one.T, two @ two.T, atol=1e-4, rtol=1e-4)
     assert torch.isfinite(class_metric([torch.zeros(len(x), 3)], known, 0.1)).all()
+
+
+def test_the_directions_kept_are_those_of_discriminant_analysis() -> None:
+    x, y = blobs(6, 30, 5, 1.5)
+    known = torch.where(y < 4, y, -1)
+    found = class_metric([x], known, 0.0, apart=3)
+    a = x[known >= 0].double().numpy()
+    labels = known[known >= 0].numpy()
+    means = np.stack([a[labels == number].mean(axis=0) for number in range(4)])
+    inside = a - means[labels]
+    values, vectors = np.linalg.eigh(inside.T @ inside / len(a))
+    whitening = vectors / np.sqrt(values)
+    apart = (means - means.mean(axis=0)) @ whitening
+    directions = np.linalg.svd(apart)[2][:3].T
+    wanted = (x.double().numpy() - x.double().numpy().mean(axis=0)) @ whitening @ directions
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    assert found.shape == (180, 3)
+    np.testing.assert_allclose((found @ found.T).numpy(), wanted @ wanted.T, atol=1e-3)
+    assert torch.equal(class_metric([x], known, 0.1, apart=12), class_metric([x], known, 0.1))
 
 
 @given(n_known=st.integers(2, 200), share=st.floats(0, 0.9), anchors=st.floats(0, 0.9), seed=st.integers(0, 99))

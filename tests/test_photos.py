@@ -194,7 +194,7 @@ def write_photos(root: Path, per_class: int = 12) -> Path:
 
 
 SHORT = ["data.size=40", "supervised.epochs=2", "supervised.batch_size=8", "joint.epochs=3", "joint.batch_size=16",
-         "run.map_points=40"]  # fmt: skip
+         "centres.batch_size=16", "run.map_points=40"]  # fmt: skip
 
 
 @pytest.mark.slow

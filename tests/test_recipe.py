@@ -217,9 +217,9 @@ def test_an_unknown_key_far_from_all_names_none() -> None:
         # choices
         ("joint.batch=mixed", ["joint.batch", "'mixed'", "fixed, merged"]),
         ("joint.rank_by=size", ["joint.rank_by", "value, magnitude"]),
-        ("network.name=vgg", ["network.name", "'vgg'", "resnet18, small"]),
+        ("network.name=lenet", ["network.name", "'lenet'", "resnet18, small, vgg"]),
         ("run.systems=rankstats,magic", ["run.systems", "magic", "rankstats-incremental"]),
-        ("pretrain.kind=jigsaw", ["pretrain.kind", "rotation, supervised, none, weights"]),
+        ("pretrain.kind=jigsaw", ["pretrain.kind", "rotation, prototypical, supervised, none, weights"]),
         ("preset=best", ["preset", "'best'", "code, paper"]),
         # bounds
         ("joint.k=0", ["joint.k", "0", "at least 1"]),
@@ -496,3 +496,10 @@ def test_the_paper_keeps_all_settings_with_incremental_learning() -> None:
 def test_what_the_caller_changed_is_told_but_not_where_images_lie() -> None:
     loaded = recipe.load("cifar10", ["joint.k=3", "data.path=/somewhere"])
     assert loaded.changed == {"joint.k": 3}
+
+
+def test_an_epoch_of_the_labelled_images_needs_fixed_batches() -> None:
+    assert "joint.epoch is labelled" in refusal("cifar10", ["joint.epoch=labelled"])
+    assert recipe.load("omniglot").recipe.joint.epoch == "labelled"
+    as_printed = recipe.load("omniglot", ["preset=paper"]).recipe.joint
+    assert (as_printed.epoch, as_printed.batch, as_printed.batch_size) == ("all", "merged", 128)

@@ -16,7 +16,9 @@ from autonovel.data import ImageSet
 from autonovel.discovery import Discovery, discover
 from autonovel.embedding import Embedding
 from autonovel.evaluation import MATCHED_EACH
+from autonovel.report import cards as cards_of
 from autonovel.report import curves, gather, pictures, tsne, words, write_report
+from autonovel.report.subject import Subject, as_found
 from autonovel.run_folder import write_json
 
 KNOWN, NEW = ("cat", "dog"), ("owl", "fox")
@@ -102,6 +104,10 @@ def found_in(images: ImageSet, n_new: int = 2) -> Discovery:
     return discover(images, embedding(images, n_new))
 
 
+def subject_of(images: ImageSet, n_new: int = 2) -> Subject:
+    return as_found(images, found_in(images, n_new))
+
+
 def text_of(html: str) -> str:
     """Return what a reader sees, spaces made single."""
 
@@ -126,14 +132,20 @@ def text_of(html: str) -> str:
     return " ".join(" ".join(reader.parts).split())
 
 
-def map_data(html: str) -> dict[str, Any]:
-    found = re.search(r'id="map-data">(.*?)</script>', html, re.DOTALL)
+def page_data(html: str) -> dict[str, Any]:
+    found = re.search(r'id="report-data">(.*?)</script>', html, re.DOTALL)
     assert found
     return dict(json.loads(found[1]))
 
 
-def sprites(html: str) -> list[Image.Image]:
-    found = re.findall(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
+def names(html: str) -> list[str]:
+    """Return the names of the images by their places."""
+    found = re.findall(r'id="names-\d+">(.*?)</script>', html, re.DOTALL)
+    return [name for part in found for name in json.loads(part)]
+
+
+def card_sheets(html: str) -> list[Image.Image]:
+    found = re.findall(r"data:image/webp;base64,([A-Za-z0-9+/=]+)", html)
     return [Image.open(io.BytesIO(base64.b64decode(one))) for one in found]
 
 
@@ -141,8 +153,9 @@ def test_page_stands_alone_and_names_no_place(folder: Path) -> None:
     html = page(folder, image_set())
     assert html.startswith("<!doctype html>") and html.rstrip().endswith("</html>")
     assert "http:" not in html and "https:" not in html and "//www" not in html
-    assert not re.search(r'(?:src|href)="(?!#|data:)', html)
-    assert all(target.startswith("data:") for target in re.findall(r"url\(([^)]*)", html) if target[0] != "#")
+    markup = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r'(?:src|href)="(?!#|data:)', markup)
+    assert all(target.startswith("data:") for target in re.findall(r"url\(([^)]*)", markup) if target[0] != "#")
     assert str(folder) not in html and "secret" not in html
     assert not list(folder.glob("*.partial"))
 
@@ -160,7 +173,7 @@ def test_page_says_what_happened(folder: Path) -> None:
 
 def test_sections_come_in_the_order_in_which_they_are_read(folder: Path) -> None:
     sections = re.findall(r'<section id="(\w+)"', page(folder, image_set()))
-    assert sections == ["systems", "classes", "confusion", "map", "training", "facts"]
+    assert sections == ["systems", "classes", "known", "confusion", "map", "training", "facts"]
 
 
 def test_names_are_escaped_wherever_they_stand(folder: Path) -> None:
@@ -174,26 +187,27 @@ def test_names_are_escaped_wherever_they_stand(folder: Path) -> None:
     assert ATTACK not in html and "</script><b>" not in html
     assert '"><i>' not in html and '" onload="' not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-    assert map_data(html)["found"]["names"][0] == ATTACK
+    assert [one["name"] for one in page_data(html)["classes"]][2] == ATTACK
+    assert names(html)[0].startswith(ATTACK)
 
 
 def test_counts_add_up() -> None:
     images = image_set(50)
-    found = found_in(images, n_new=5)
-    top = gather.headline(images, found, results())
-    cards = gather.cards(images, found)
+    subject = subject_of(images, n_new=5)
+    top = gather.headline(subject, results())
+    cards = cards_of.cards(subject)
     assert (top.n_new, top.n_known, top.n_unlabelled, top.n_labelled) == (5, 2, 24, 26)
     assert sum(card.size for card in cards) == top.n_unlabelled
     assert top.n_empty == sum(card.size == 0 for card in cards) == 2
     assert "5 new classes (2 of them empty) in 24 unlabelled" in top.sentence
-    table = gather.confusion(images, found)
+    table = gather.confusion(subject)
     assert table is not None and table.total == top.n_unlabelled
 
 
 def test_card_shows_central_and_unsure_images_of_its_class() -> None:
     images = image_set(160)
     found = found_in(images)
-    for card in gather.cards(images, found):
+    for card in cards_of.cards(as_found(images, found)):
         members = [i for i in range(160) if int(found.class_id[i]) == card.number]
         assert len(card.central) == 24 and len(card.unsure) == 8 and card.size == len(members)
         outlier, confidence = found.outlier.numpy(), found.confidence.numpy()
@@ -206,7 +220,7 @@ def test_card_shows_central_and_unsure_images_of_its_class() -> None:
 
 def test_card_names_its_most_frequent_true_class(folder: Path) -> None:
     images = image_set()
-    first, second = gather.cards(images, found_in(images))
+    first, second = cards_of.cards(subject_of(images))
     assert (first.true_name, second.true_name) == ("fox", "owl")
     inside = [i for i in range(48) if int(found_in(images).class_id[i]) == first.number]
     assert first.true_share == pytest.approx(np.mean([i % 4 == 3 for i in inside]))
@@ -218,13 +232,13 @@ def test_nothing_is_scored_where_nobody_knows_the_truth(folder: Path) -> None:
     text = text_of(html)
     assert 'id="confusion"' not in html and "Confusion" not in text
     assert "ACC" not in text and "% are" not in text and "nothing is scored" in text
-    assert map_data(html)["truth"] is None and "Colour by" not in text
+    assert page_data(html)["truth"] is None and "Colour by" not in text
     assert "61.5 s" in text
 
 
 def test_confusion_puts_the_match_on_the_diagonal() -> None:
     images = image_set()
-    table = gather.confusion(images, found_in(images))
+    table = gather.confusion(subject_of(images))
     assert table is not None
     assert table.true == ("owl", "fox") and table.found == ("new-2", "new-1") and table.n_matched == 2
     # Cluster 1 holds class 2 and the misplaced images of class 3: rows 7 and 35.
@@ -234,7 +248,7 @@ def test_confusion_puts_the_match_on_the_diagonal() -> None:
 
 def test_confusion_with_more_clusters_than_classes(folder: Path) -> None:
     images = image_set()
-    table = gather.confusion(images, found_in(images, n_new=3))
+    table = gather.confusion(subject_of(images, n_new=3))
     assert table is not None
     assert table.true == ("owl", "fox") and table.found == ("new-2", "new-1", "new-3") and table.n_matched == 2
     assert [row[2] for row in table.counts] == [2, 2]
@@ -243,7 +257,7 @@ def test_confusion_with_more_clusters_than_classes(folder: Path) -> None:
 
 def test_confusion_with_fewer_clusters_than_classes(folder: Path) -> None:
     images = image_set()
-    table = gather.confusion(images, found_in(images, n_new=1))
+    table = gather.confusion(subject_of(images, n_new=1))
     assert table is not None
     assert len(table.true) == 2 and table.found == ("new-1",) and table.n_matched == 1
     assert table.counts == ((12,), (12,))
@@ -255,49 +269,26 @@ def test_known_class_among_the_unlabelled_and_class_without_a_name() -> None:
     y = images.y.clone()
     y[0] = -1
     images = replace(images, y=y, new_names=("owl",))
-    table = gather.confusion(images, found_in(images))
+    table = gather.confusion(subject_of(images))
     assert table is not None
     assert set(table.true) == {"cat", "owl", "class 3"} and table.total == 25
 
 
-@pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (2, "L"), (3, "RGB"), (4, "RGB"), (5, "L")])
-def test_sprite_has_the_right_size_and_colours(channels: int, mode: str) -> None:
-    images = image_set(channels=channels).images[:11]
-    made = pictures.sprite(images)
-    sheet = Image.open(io.BytesIO(made.png))
-    assert sheet.mode == mode and sheet.size == (8 * 60, 2 * 60)
-    assert (made.tile_width, made.tile_height, made.columns, made.rows) == (60, 60, 8, 2)
-    small = np.asarray(sheet)[60::6, 2 * 60 : 3 * 60 : 6][:10]  # the eleventh image, each pixel grown to 6×6
-    if channels == 4:
-        alpha = images[10, 3].numpy()[..., None] / 255
-        expected = images[10, :3].permute(1, 2, 0).numpy() * alpha + 255 * (1 - alpha)
-        assert np.abs(small - expected).max() <= 1
-    else:
-        expected = images[10].permute(1, 2, 0).numpy() if channels == 3 else images[10, 0].numpy()
-        assert (small == expected).all()
-
-
-def test_large_and_oblong_images_keep_their_shape() -> None:
-    made = pictures.sprite(torch.zeros(3, 3, 100, 200, dtype=torch.uint8))
-    assert (made.tile_width, made.tile_height, made.columns, made.rows) == (64, 32, 3, 1)
-    assert Image.open(io.BytesIO(made.png)).size == (192, 32)
-
-
-@pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (3, "RGB")])
-def test_page_holds_one_sprite_per_class_that_has_images(folder: Path, channels: int, mode: str) -> None:
+@pytest.mark.parametrize("channels", [1, 3])
+def test_page_holds_a_sheet_for_each_class_that_has_images(folder: Path, channels: int) -> None:
     html = page(folder, image_set(channels=channels), n_new=5)
-    sheets = sprites(html)
-    cards = gather.cards(image_set(), found_in(image_set(), n_new=5))
-    assert [sheet.mode for sheet in sheets] == [mode] * 3
+    subject = subject_of(image_set(), n_new=5)
+    cards = [*cards_of.cards(subject), *cards_of.known_cards(subject)]
     shown = [len(card.central) + len(card.unsure) for card in cards if card.size]
-    assert [sheet.size[1] for sheet in sheets] == [60 * -(-n // 8) for n in shown]
+    assert len(shown) == 5
+    assert [sheet.size for sheet in card_sheets(html)] == [(10 * min(n, 8), 10 * -(-n // 8)) for n in shown]
     assert html.count("background-position") == sum(shown)
     assert text_of(html).count("No image was put into this class.") == 2
 
 
 def test_map_is_left_out_of_tiny_sets(folder: Path) -> None:
     html = page(folder, image_set(29))
-    assert "<canvas" not in html and 'id="map-data"' not in html
+    assert "<canvas" not in html and page_data(html)["map"] is None
     assert "A map needs at least 30 images; here it would show 29" in text_of(html)
     assert "<canvas" in page(folder, image_set(30))
 
@@ -305,20 +296,37 @@ def test_map_is_left_out_of_tiny_sets(folder: Path) -> None:
 def test_map_shows_a_sample_and_is_the_same_every_time(folder: Path) -> None:
     images = image_set(64)
     html = page(folder, images, max_points=40)
-    data = map_data(html)
-    assert len(data["ids"]) == len(set(data["ids"])) == len(data["x"]) == len(data["y"]) == 40
+    data, shown = page_data(html), page_data(html)["map"]
+    assert len(set(shown["place"])) == len(shown["x"]) == len(shown["y"]) == 40
     assert "A random sample of 40 out of 64 images." in text_of(html)
-    rows = [int(name.removeprefix("img-")) for name in data["ids"]]
-    assert data["truth"]["of"] == [row % 4 for row in rows]
-    assert data["given"] == [int(row % 4 < 2) for row in rows]
-    assert max(data["x"] + data["y"]) == tsne.GRID and min(data["x"]) == min(data["y"]) == 0
+    rows = [int(names(html)[place].removeprefix("img-")) for place in shown["place"]]
+    assert rows == sorted(rows)
+    assert [data["truth"][place] for place in shown["place"]] == [row % 4 for row in rows]
+    assert [data["flags"][place] for place in shown["place"]] == [int(row % 4 < 2) for row in rows]
+    assert max(shown["x"] + shown["y"]) == tsne.GRID and min(shown["x"]) == min(shown["y"]) == 0
     assert page(folder, images, max_points=40) == html
+    (folder / tsne.FILE).unlink()
+    assert page(folder, images, max_points=40) == html, "a map made anew is the one that was kept"
+
+
+def test_map_is_kept_and_made_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = image_set()
+    first = page_data(page(folder, images))["map"]
+    monkeypatch.setattr(tsne, "project", lambda *_: pytest.fail("the map is there"))
+    assert page_data(page(folder, images))["map"] == first
+    monkeypatch.setattr(tsne, "project", lambda z: np.zeros((len(z), 2)))
+    other = tsne.tsne_map(embedding(images).z + 1, 2000, folder)  # other features have another map
+    assert other.points is not None and not any(other.points.x)
+    (folder / tsne.FILE).write_bytes(b"torn")
+    assert tsne.tsne_map(embedding(images).z, 2000, folder).points is not None
 
 
 def test_map_gives_a_true_class_the_colour_of_its_match(folder: Path) -> None:
-    data = map_data(page(folder, image_set()))
-    found, truth = data["found"]["colours"], data["truth"]["colours"]
-    assert data["known"] == 2 and found[2:] == list(pictures.STRONG_COLOURS[:2]) and len(set(found)) == 4
+    data = page_data(page(folder, image_set()))
+    found = {one["number"]: one["colour"] for one in data["classes"]}
+    truth = [one["colour"] for one in data["trueClasses"]]
+    assert data["nKnown"] == 2 and [found[2], found[3]] == list(pictures.STRONG_COLOURS[:2])
+    assert len(set(found.values())) == 4
     assert truth == [found[0], found[1], found[3], found[2]]
 
 
@@ -326,14 +334,17 @@ def test_map_gives_a_true_class_without_a_match_a_colour_of_its_own(folder: Path
     images = image_set()
     assert images.truth is not None
     images.truth[2] = 3  # so that the only cluster is matched to class 3
-    data = map_data(page(folder, images, n_new=1))
-    assert data["truth"]["colours"][3] == data["found"]["colours"][2]
-    assert len(set(data["truth"]["colours"])) == 4
+    data = page_data(page(folder, images, n_new=1))
+    truth = [one["colour"] for one in data["trueClasses"]]
+    assert truth[3] == next(one["colour"] for one in data["classes"] if one["number"] == 2)
+    assert len(set(truth)) == 4
 
 
 def test_map_keeps_neighbours_together(folder: Path) -> None:
-    data = map_data(page(folder, image_set(80)))
-    at, truth = np.column_stack([data["x"], data["y"]]), np.array(data["truth"]["of"])
+    data = page_data(page(folder, image_set(80)))
+    shown = data["map"]
+    at = np.column_stack([shown["x"], shown["y"]])
+    truth = np.array([data["truth"][place] for place in shown["place"]])
     distances = np.linalg.norm(at[:, None] - at[None], axis=2) + 1e9 * np.eye(len(at))
     assert (truth[distances.argmin(axis=1)] == truth).mean() > 0.9
 
@@ -342,7 +353,7 @@ def test_map_keeps_neighbours_together(folder: Path) -> None:
 def test_map_is_left_out_where_features_say_nothing(folder: Path, value: float) -> None:
     images = image_set()
     made = replace(embedding(images), z=torch.full((48, 6), value))
-    drawn = tsne.tsne_map(images, made, found_in(images), 2000)
+    drawn = tsne.tsne_map(made.z, 2000)
     assert drawn.points is None and "do not tell the images apart" in drawn.note
 
 
@@ -453,3 +464,9 @@ def test_two_systems_need_no_bars(folder: Path) -> None:
     write_report(folder, images, embedding(images), discover(images, embedding(images)), results())
     page = (folder / "report.html").read_text()
     assert "as bars" not in page and "by system" not in page
+
+
+def test_a_confusion_too_large_for_a_table_is_a_list(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "MOST_CELLS", 3)
+    text = text_of(page(folder, image_set()))
+    assert "The table would have 2 rows and 2 columns" in text and "fox new-2 2" in text

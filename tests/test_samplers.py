@@ -190,3 +190,14 @@ def test_a_batch_holds_the_images_asked_for(make_images: Callable[..., ImageSet]
 def test_a_batch_without_truth(make_images: Callable[..., ImageSet]) -> None:
     resident = Resident(make_images(truth=False), torch.device("cpu"))
     assert resident.batch(torch.tensor([1]), torch.zeros(1, 0)).truth is None
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6))
+def test_an_epoch_may_pass_over_the_labelled_images_alone(labelled: int, a: int, b: int) -> None:
+    sampler = Fixed(torch.arange(labelled), torch.arange(100, 103), a, b, 0, 3, epoch_of="labelled")
+    assert sampler.steps_per_epoch == max(labelled // a, 1)  # what is left of a pass begins the next epoch
+    rows = epochs(sampler, 3)
+    assert rows.shape == (3 * sampler.steps_per_epoch, a + b)
+    assert (rows[:, :a] < 100).all() and (rows[:, a:] >= 100).all()
+    if labelled % a == 0:
+        assert sampler.epoch(1)[:, :a].flatten().sort().values.tolist() == list(range(labelled))

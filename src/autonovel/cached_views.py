@@ -19,13 +19,14 @@ from autonovel.data import ImageSet
 from autonovel.errors import RunFolderError
 from autonovel.methods.views import augmentation
 from autonovel.networks import Adapted, Model
+from autonovel.networks.folded import folded
+from autonovel.passes import batch_size, side_by_side
 from autonovel.run_folder import replace_file
 from autonovel.settings import Recipe
 from autonovel.training.display import Display
 
 FEATURES = Path("stages") / "0-features"  # in a run folder
 CHUNK = 256  # images to a file: what a killed run has to do again
-AT_ONCE = 64  # images through the network at a time
 PURPOSE = 50  # keeps these draws apart from those of other stages
 
 
@@ -35,7 +36,7 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
 
     Chunks of them are kept in ``folder``, so that a killed run goes on where it was.
     """
-    augment = augmentation(recipe.pretrain)
+    augment, model = augmentation(recipe.pretrain), folded(model)
     title = f"features of {what}"
     chunks, done, total = [], 0, len(images) * views
     display.begin(title, total, 0)
@@ -75,27 +76,27 @@ def _place(folder: Path, what: str, number: int) -> Path:
     return folder / f"{_name(what)}-{number:05d}.safetensors"
 
 
-@torch.no_grad()
 def _views(model: Model, pixels: Tensor, rows: Tensor, augment: Augmentation, views: int, seed: int) -> Tensor:
     """Return the features of the plain images and of random views of them, in half precision."""
-    trunk = model.trunk
+    trunk, device = model.trunk, model.mean.device
     assert isinstance(trunk, Adapted)
-    model.eval()
-    device = model.mean.device
-    key = draws.stream(seed, PURPOSE)
-    out = []
-    for view in range(views):
-        parts = []
-        for part, index in zip(pixels.split(AT_ONCE), rows.split(AT_ONCE), strict=True):
-            x = part.to(device)
-            if view:
-                u = draws.uniform(key, torch.tensor([view], device=device), index.to(device)[None], augment.n_draws)[0]
-                x = augment.view(x, u)
-            else:
-                x = x.float() / 255
-            parts.append(trunk.pooled(model.normalised(x)).half().cpu())
-        out.append(torch.cat(parts))
-    return torch.stack(out, dim=1)
+    key, size = draws.stream(seed, PURPOSE), batch_size(pixels.shape[-1], device)
+
+    @torch.no_grad()
+    def features(part: tuple[int, Tensor, Tensor]) -> Tensor:
+        view, images, index = part
+        x = images.to(device)
+        if view:
+            u = draws.uniform(key, torch.tensor([view], device=device), index.to(device)[None], augment.n_draws)[0]
+            x = augment.view(x, u)
+        else:
+            x = x.float() / 255
+        return trunk.pooled(model.normalised(x)).half().cpu()
+
+    batches = list(zip(pixels.split(size), rows.split(size), strict=True))
+    parts = [(view, images, index) for view in range(views) for images, index in batches]
+    found = list(side_by_side(features, parts, device))
+    return torch.stack([torch.cat(found[view * len(batches) :][: len(batches)]) for view in range(views)], dim=1)
 
 
 def _load(path: Path) -> Tensor:

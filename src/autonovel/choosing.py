@@ -50,6 +50,12 @@ def seconds_spent(job: "Job") -> dict[str, float]:
     return {"trials": float(read_json(path)["seconds"])} if path.exists() else {}
 
 
+def told(folder: Path) -> str:
+    """Return why the system that delivers does so, or nothing where no trial was to be made."""
+    path = folder / CHOICE
+    return str(read_json(path)["why"]) if path.exists() else ""
+
+
 def _choose(job: "Job", candidates: list[str]) -> dict[str, Any]:
     """Run the trials, write ``choice.json`` and return what was written."""
     start, trials, folder = time.monotonic(), [], job.folder / "choice"

@@ -15,6 +15,7 @@ from autonovel import __version__
 from autonovel.cli_corrections import add_correction_commands
 from autonovel.cli_discover import add_discover_command
 from autonovel.cli_refine import add_refine_command
+from autonovel.cli_report import add_report_command
 from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
 
@@ -49,7 +50,10 @@ Stages = Annotated[
     str, typer.Option("--stages", metavar="N,N,…", help="Train only these stages now; a later command goes on.")
 ]
 NewClasses = Annotated[
-    str, typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it.")
+    str,
+    typer.Option(
+        "--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's (omniglot)."
+    ),
 ]
 Methods = Annotated[
     list[str] | None,
@@ -193,6 +197,9 @@ def reproduce(
     new_classes: NewClasses = "",
     method: Methods = None,
     no_self_supervision: NoSelfSupervision = False,
+    beside: Annotated[
+        int, typer.Option("--beside", min=1, help="Runs at a time, where a benchmark is the mean over many (omniglot).")
+    ] = 1,
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
 
@@ -205,7 +212,7 @@ def reproduce(
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
         systems = variants.of_systems(method or [], not no_self_supervision)
         changes, chosen = _changes(sets, data, new_classes), _stages(stages)
-        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems)
+        reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems, beside)
 
 
 @app.command()
@@ -319,6 +326,7 @@ def data_check(
             raise typer.Exit(2)
 
 
+add_report_command(app, _plain_errors)
 add_correction_commands(app, _plain_errors)
 add_refine_command(app, _plain_errors)
 add_use_commands(app, _plain_errors)

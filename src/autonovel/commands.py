@@ -1,6 +1,5 @@
 """What the commands do that train: run, reproduce, and one system for another process."""
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -13,7 +12,10 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.look_commands import print_results, print_table
+from autonovel.part_runs import run_parts
+from autonovel.parts import parts_of
 from autonovel.settings import ALL_STAGES
+from autonovel.side_by_side import RunOrder
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
 from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings
@@ -37,21 +39,27 @@ def run_recipe(
     bases: Sequence[Path] = (),
     stages: tuple[int, ...] = ALL_STAGES,
     variant: Variant = FULL_VARIANT,
+    console: Console | None = None,
     announced: bool = False,
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
     Stages 1 and 2 are taken over from a run of ``bases`` where the two may share them; of the stages, those named
-    in ``stages`` are trained; ``variant`` changes settings and the name of the folder; what will happen is told unless
-    it was ``announced`` before.  Returns the run folder.
+    in ``stages`` are trained; ``variant`` changes settings and the name of the folder.  ``console`` may be a file's;
+    what was ``announced`` before is not said again.  Returns the run folder.
     """
-    loaded = recipe.load(name, [*sets, *(f"{key}={json.dumps(value)}" for key, value in variant.settings.items())])
+    loaded = recipe.load(name, [*sets, *variant.overrides])
     settings = loaded.recipe
     folder = out or Path("runs") / folder_name(settings.name, variant, seed)
+    console = console or Console()
     check_place(folder, resume, overwrite)
-    if not announced:
-        _announce(Console(), loaded, folder)
-    return train_run(loaded, folder, seed, device, resume, overwrite, keep_going, started, bases, stages)
+    if announced:
+        console.print(f"Writes {folder}.", highlight=False, soft_wrap=True)
+    else:
+        _announce(console, loaded, folder)
+    return train_run(
+        loaded, folder, seed, device, resume, overwrite, keep_going, started, bases, stages, console=console
+    )
 
 
 def check_place(folder: Path, resume: bool, overwrite: bool) -> None:
@@ -77,6 +85,7 @@ def train_run(
     bases: Sequence[Path] = (),
     stages: tuple[int, ...] = ALL_STAGES,
     carried: "Carried | None" = None,
+    console: Console | None = None,
 ) -> Path:
     """Train in ``folder`` what was announced, and print the results; ``carried`` comes from a run it goes on from."""
     from autonovel import counting, pipeline, record
@@ -86,7 +95,7 @@ def train_run(
     from autonovel.data.prepare import discard_cache, prepare_both
     from autonovel.run_folder import RunFolder, read_json
 
-    console, settings = Console(), loaded.recipe
+    console, settings = console or Console(), loaded.recipe
     chosen = devices.pick(device)
     train, test, of_source = sources.load(settings, seed, folder, carried.labels if carried else None)
     n_new = counting.wanted(settings, of_source)
@@ -142,19 +151,30 @@ def reproduce_recipe(
     compared: tuple[Variant, ...] = (),
     stages: tuple[int, ...] = ALL_STAGES,
     systems: Variant = FULL_VARIANT,
+    beside: int = 1,
 ) -> None:
-    """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table."""
+    """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table.
+
+    A benchmark made of parts has a run for each, ``beside`` at a time, and their mean as its result.
+    """
     if compared and systems != FULL_VARIANT:
         raise UsageError(
             "--ablations and --sweep-k study ranking statistics; give them without --method and --no-self-supervision."
         )
-    label, folders, started = recipe.load(name, sets).recipe.name, [], STARTED
+    settings, folders, started = recipe.load(name, sets).recipe, [], STARTED
+    label, parts = settings.name, parts_of(settings)
+    if beside > 1 and parts is None:
+        raise UsageError("--beside is for benchmarks made of parts, as omniglot is of alphabets; this is a single run.")
     for seed in range(seeds):
         for variant in (systems, *compared):
             folder = out / folder_name(label, variant, seed)
             changes = ['run.systems=["rankstats"]'] if compared else []  # a study is about ranking statistics alone
             bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]
-            run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, bases, stages,
+            if parts is not None:
+                order = RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant)
+                run_parts(parts, order, beside)
+            else:
+                run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, bases, stages,
                        variant)  # fmt: skip
             folders.append(folder)
             started = time.monotonic()

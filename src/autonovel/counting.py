@@ -4,21 +4,24 @@ Stage 1 uses no labels and is the run's own.  Stage 2 is the run's own too where
 otherwise it is trained anew without those classes, under ``count/`` in the run folder.
 """
 
+import math
 import shutil
+import statistics
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from autonovel import draws, record
+from autonovel import paper, record
 from autonovel.clustering.count import Estimate, Points, estimate
 from autonovel.clustering.metric import class_metric
 from autonovel.data import ImageSet
 from autonovel.embedding import features
 from autonovel.methods.pretrained_kmeans import own_features
 from autonovel.methods.supervised import Supervised
+from autonovel.probes import FEWEST_PROBES, FEWEST_TAUGHT, Probes, probe_sets
 from autonovel.run_folder import FORMAT, read_json, write_json
 from autonovel.settings import Count, Recipe
 from autonovel.training.loop import run_stage
@@ -26,27 +29,14 @@ from autonovel.training.loop import run_stage
 if TYPE_CHECKING:
     from autonovel.pipeline import Job
 
-FEWEST_PROBES = 4  # two anchors and two to be found again
-FEWEST_TAUGHT = 2  # classes left to teach stage 2
-AUTO = "auto"
-
-
-@dataclass(frozen=True)
-class Probes:
-    """Known classes that play new ones, by number; the first of them are anchors."""
-
-    classes: tuple[int, ...] = ()
-    n_anchors: int = 0
-
-    @property
-    def anchors(self) -> tuple[int, ...]:
-        """Return the classes whose images are held in their clusters."""
-        return self.classes[: self.n_anchors]
+AUTO, PUBLISHED = "auto", "published"
 
 
 def wanted(settings: Recipe, of_source: int) -> int | None:
-    """Return the number of new classes a recipe asks for: its own, that of its source, or None to count them."""
+    """Return the number of new classes a recipe asks for: its own, DTC's, that of its source, or None to count them."""
     asked = settings.count.new_classes
+    if asked == PUBLISHED:
+        return paper.stored_estimate(settings.data.source, settings.data.alphabet)
     return None if asked == AUTO else int(asked) if asked else of_source
 
 
@@ -80,36 +70,35 @@ def count(job: "Job") -> dict[str, Any]:
         job: a run, its images at the size the network sees; stages it lacks are trained first.
     """
     settings = job.recipe.count
-    chosen = choose_probes(job.train.n_known, settings, job.seed)
-    taught = without(job.train, chosen.classes)
-    parts = stage_features(job, taught, chosen)
+    sets = probe_sets(job.train, job.recipe, job.seed)
+    hidden = tuple(number for chosen in sets for number in chosen.classes)
+    taught = without(job.train, hidden)
+    parts = stage_features(job, taught, hidden)
     start = time.monotonic()
-    if settings.features == "plain":
-        x = parts[-1]
-    else:
-        x = class_metric(parts, taught.y, settings.shrinkage, settings.dimensions)
-    probe = torch.full_like(job.train.y, -2)  # known classes that teach: no part of the count
-    probe[job.train.unlabelled] = -1
-    for number in chosen.classes:
-        probe[job.train.y == number] = number
-    rows = probe > -2
-    x = x[rows].to(job.device if job.device.type == "cuda" else "cpu")
-    points = Points(x, probe[rows].to(x.device), chosen.anchors)
-    found = estimate(points, settings, job.seed, _Progress(job, settings))
+    x = parts[-1]
+    if settings.features != "plain":
+        x = class_metric(parts, taught.y, settings.shrinkage, settings.dimensions, settings.directions)
+    tell = _Progress(job, settings, len(sets))
+    found = []
+    for chosen in sets:
+        found.append(estimate(_points(job, x, chosen), settings, job.seed, tell))
+        tell.next_set()
     job.display.end("count")
-    content = _content(job, settings, chosen, found, time.monotonic() - start)
+    content = _combined(job, settings, sets, found, time.monotonic() - start)
     write_json(job.folder / "count.json", content)
     _draw(job, content)
     return content
 
 
-def choose_probes(n_known: int, settings: Count, seed: int) -> Probes:
-    """Return known classes to play new ones, drawn at random; none if there are too few."""
-    if n_known < FEWEST_PROBES + FEWEST_TAUGHT or not settings.probe_share:
-        return Probes()
-    n = min(max(round(settings.probe_share * n_known), FEWEST_PROBES), n_known - FEWEST_TAUGHT)
-    order = torch.randperm(n_known, generator=draws.generator(seed, 43)).tolist()
-    return Probes(tuple(order[:n]), min(round(settings.anchor_share * n), n - 2))
+def _points(job: "Job", x: Tensor, chosen: Probes) -> Points:
+    """Return the features of the unlabelled images and of the probe classes; known classes that teach have no part."""
+    probe = torch.full_like(job.train.y, -2)
+    probe[job.train.unlabelled] = -1
+    for number in chosen.classes:
+        probe[job.train.y == number] = number
+    rows = probe > -2
+    x = x[rows].to(job.device if job.device.type == "cuda" else "cpu")
+    return Points(x, probe[rows].to(x.device), chosen.anchors)
 
 
 def without(images: ImageSet, classes: tuple[int, ...]) -> ImageSet:
@@ -121,12 +110,12 @@ def without(images: ImageSet, classes: tuple[int, ...]) -> ImageSet:
     return replace(images, y=renumbered[images.y], class_names=names, truth=None, new_names=())
 
 
-def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]:
+def stage_features(job: "Job", taught: ImageSet, hidden: tuple[int, ...]) -> list[Tensor]:
     """Return the features after stage 1, where it taught any, and after stage 2."""
     from autonovel import pipeline
 
     r = job.recipe
-    pretrained = r.pretrain.kind in ("rotation", "weights", "imagenet")
+    pretrained = r.pretrain.kind in ("rotation", "prototypical", "weights", "imagenet")
     stage_1 = r.pretrain if pretrained else replace(r.pretrain, kind="none")
     no_labels = replace(r, pretrain=stage_1, supervised=replace(r.supervised, epochs=0))
     model, _ = pipeline.extractor(replace(job, recipe=no_labels))
@@ -135,18 +124,18 @@ def stage_features(job: "Job", taught: ImageSet, chosen: Probes) -> list[Tensor]
         return parts or [features(model, job.train.images)]
     stage = pipeline.shared_stages(job)["supervised"]
     folder, label = job.folder, ""
-    if chosen.classes:
+    if hidden:
         assert isinstance(stage, Supervised)
         stage, folder, label = replace(stage, n_known=taught.n_known), job.folder / "count", "without probes"
-        _forget_other_probes(job, chosen)
+        _forget_other_probes(job, hidden)
     run_stage(model, stage, taught, job.context(folder, label))
     return [*parts, features(model, job.train.images)]
 
 
-def _forget_other_probes(job: "Job", chosen: Probes) -> None:
+def _forget_other_probes(job: "Job", hidden: tuple[int, ...]) -> None:
     """Drop a stage 2 that was trained without other classes than these."""
     note = job.folder / "count" / "probes.json"
-    content = {"probes": list(chosen.classes)}
+    content = {"probes": list(hidden)}
     if not note.exists() or read_json(note) != content:
         shutil.rmtree(job.folder / "count", ignore_errors=True)
         write_json(note, content)
@@ -155,16 +144,36 @@ def _forget_other_probes(job: "Job", chosen: Probes) -> None:
 class _Progress:
     """Tells the display how far a count is: about as many clusterings for each half as for the whole."""
 
-    def __init__(self, job: "Job", settings: Count) -> None:
+    def __init__(self, job: "Job", settings: Count, sets: int) -> None:
         self.display, self.images = job.display, len(job.train)
         each = settings.most if settings.search == "exhaustive" else 40
-        self.total = each * (1 + settings.halves)
+        self.each = each * (1 + settings.halves)
+        self.total, self.before = self.each * sets, 0
         self.display.begin("count", self.total, 0)
         self.start = time.monotonic()
 
+    def next_set(self) -> None:
+        """Go on to the next set of probe classes."""
+        self.before += self.each
+
     def __call__(self, made: int) -> None:
+        made = self.before + min(made, self.each)
         rate = made * self.images / max(time.monotonic() - self.start, 1e-9)
-        self.display.update("count", min(made, self.total), {}, rate)
+        self.display.update("count", made, {}, rate)
+
+
+def _combined(job: "Job", settings: Count, sets: list[Probes], found: list[Estimate], seconds: float) -> dict[str, Any]:
+    """Return what all sets of probe classes say: the mean, rounded up, with the curve of the set nearest to it."""
+    number = math.ceil(statistics.mean(estimate.number for estimate in found))
+    nearest = min(range(len(found)), key=lambda place: abs(found[place].number - number))
+    content = _content(job, settings, sets[nearest], found[nearest], seconds)
+    if len(sets) > 1:
+        said = {chosen.group: estimate.number for chosen, estimate in zip(sets, found, strict=True)}
+        low, high = min(estimate.low for estimate in found), max(estimate.high for estimate in found)
+        content |= {"estimate": number, "low": low, "high": high, "groups": said}
+        words = ", ".join(f"{group} {count}" for group, count in said.items())
+        content["assumed"].insert(1, f"The mean of what {len(said)} groups of known classes say, rounded up: {words}.")
+    return content
 
 
 def _content(job: "Job", settings: Count, chosen: Probes, found: Estimate, seconds: float) -> dict[str, Any]:
@@ -202,8 +211,11 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
     said = ["Every unlabelled image is of a new class, none of a known one."]
     if chosen.classes:
         rest = [names[number] for number in chosen.classes[chosen.n_anchors :]]
+        of_group = f" ({chosen.group})" if chosen.group else ""
+        stage = "pretraining" if job.recipe.pretrain.kind == "prototypical" else "stage 2"
         said.append(
-            f"{len(chosen.classes)} of {n_known} known classes played new ones, and stage 2 was trained without them: "
+            f"{len(chosen.classes)} of {n_known} known classes{of_group} played new ones, and {stage} was trained "
+            "without them: "
             f"{', '.join(names[number] for number in chosen.anchors)} held in their clusters, {', '.join(rest)} to be "
             "found again. The mean of what their accuracy and the silhouette say decides."
         )
@@ -230,7 +242,8 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
 
 def in_words(content: dict[str, Any]) -> str:
     """Return the estimate and its range in a sentence."""
-    spread = f", {content['low']} to {content['high']} on halves of the images" if content["halves"] else ""
+    over = "halves of the images" if content["halves"] else "groups of known classes" if content.get("groups") else ""
+    spread = f", {content['low']} to {content['high']} on {over}" if over else ""
     true = f"; there are {content['true']}" if content["true"] else ""
     return f"About {content['estimate']} new classes{spread}{true}."
 

@@ -16,11 +16,12 @@ def tell_of_rotations_not_learned(job: "Job") -> None:
     """Say so if stage 1 could not tell how far images were turned: then they have no upright, or it was too short."""
     told = [line for line in Journal(job.folder / "metrics.jsonl").lines if line.get("stage") == "1-rotation"]
     accuracy = told[-1].get("accuracy") if told else None
-    if accuracy is not None and accuracy < GUESSING:
+    right = None if accuracy is None else 100 * accuracy
+    if right is not None and right < 100 * GUESSING:
         job.display.say(
-            f"Beware: stage 1 tells only {100 * accuracy:.0f} % of rotations rightly (guessing: 25 %). Pictures "
-            "without an upright, such as cells or aerial photos, cannot be learned that way: start from a "
-            "pretrained network (autonovel discover DIR --backbone efficientnet-lite0), from the known classes alone (--pretraining "
+            f"Beware: stage 1 tells only {right:.0f} % of rotations rightly (guessing: 25 %). Pictures without "
+            "an upright, such as cells or aerial photos, cannot be learned that way. Start from a pretrained network "
+            "(autonovel discover DIR --backbone efficientnet-lite0), or from the known classes alone (--pretraining "
             "supervised), or train stage 1 for longer (--set pretrain.epochs=…)."
         )
 

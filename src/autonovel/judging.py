@@ -1,9 +1,7 @@
 """Image files through a delivered model, one batch after the other, as many as may come."""
 
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +15,8 @@ from autonovel.embedding import Embedding, embed
 from autonovel.errors import UsageError
 from autonovel.networks import Model
 from autonovel.networks.folded import folded
+from autonovel.passes import batch_size, side_by_side
 from autonovel.settings import Data
-
-SMALLEST, LARGEST = 8, 512  # images of a batch
-PIXELS_AT_ONCE = 200_000  # of a batch on a CPU: larger ones leave its cache, and take up to twice the time
-GPU_FACTOR = 64
 
 
 class Judged(NamedTuple):
@@ -40,12 +35,6 @@ class Judged(NamedTuple):
     found: Embedding
 
 
-def batch_size(side: int, device: torch.device) -> int:
-    """Return how many images of ``side`` pixels a side go through a network at once."""
-    room = PIXELS_AT_ONCE * (1 if device.type == "cpu" else GPU_FACTOR)
-    return min(max(room // (side * side), SMALLEST), LARGEST)
-
-
 def judge_files(model: Model, paths: Iterator[str], pixels: PathPixels, batch: int = 0) -> Iterator[Judged]:
     """Yield what ``model`` says of the files at ``paths``, in this order.
 
@@ -57,24 +46,7 @@ def judge_files(model: Model, paths: Iterator[str], pixels: PathPixels, batch: i
     """
     size = batch or batch_size(pixels.side, model.mean.device)
     arrived = pixels.decoded(paths, size)
-    if model.mean.device.type != "cpu":
-        yield from (_judged(model, names, done) for names, done in arrived)
-        return
-    # a batch for each core instead of all cores on one batch: these would wait for each other in every layer, on a
-    # busy machine for most of the time
-    threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
-    under_way: deque[Future[Judged]] = deque()
-    try:
-        for names, done in arrived:
-            under_way.append(pool.submit(_judged, model, names, done))
-            if len(under_way) > threads:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
+    yield from side_by_side(lambda batch: _judged(model, *batch), arrived, model.mean.device)
 
 
 def _judged(model: Model, names: list[str], done: Decoded) -> Judged:

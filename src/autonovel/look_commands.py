@@ -26,14 +26,18 @@ def print_results(console: Console, results: dict[str, Any]) -> None:
         cells = [f"{100 * scores[key]:.1f}" if key in scores else "–" for key in ("acc", "nmi", "ari")]
         table.add_row(LABELS[name], *cells, f"{results['seconds'][name]:.1f}")
     console.print(table)
-    shared = " + ".join(f"{stage} {results['seconds'][stage]:.1f}" for stage in ("rotation", "supervised")
-                        if stage in results["seconds"])  # fmt: skip
+    seconds, stages = results["seconds"], ("rotation", "prototypical", "supervised")
+    shared = " + ".join(f"{stage} {seconds[stage]:.1f}" for stage in stages if stage in seconds)
     console.print(
         f"Shared stages (s): {shared or 'none'}; total {results['seconds']['total']:.1f} s, "
         "in which systems trained side by side overlap.",
         highlight=False,
         soft_wrap=not console.is_terminal,
     )
+    if results.get("agreement"):
+        from autonovel.agreement import told
+
+        console.print(told(results["agreement"]), highlight=False, markup=False, soft_wrap=not console.is_terminal)
     joint = results["incremental"]
     if joint:
         old = Table(

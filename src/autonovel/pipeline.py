@@ -1,6 +1,6 @@
 """The whole story on one page: images in, three stages, classes out.
 
-    stage 1  features from rotations, on all images         (methods/rotnet.py)
+    stage 1  features from rotations, on all images         (methods/rotnet.py, or prototypical.py)
     stage 2  the known classes, on the labelled images      (methods/supervised.py)
     [count   how many new classes, where nobody said        (counting.py)]
     stage 3  known and new classes together                 (methods/rankstats.py, or another of methods/)
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from autonovel import choosing, counting, discovery, doubts, networks, record
+from autonovel import agreement, choosing, counting, discovery, doubts, networks, record
 from autonovel.cached_views import FEATURES, with_cached_views
 from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics
@@ -30,6 +30,7 @@ from autonovel.errors import AutonovelError, UsageError
 from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import pixel_clusters
+from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, heads
@@ -40,6 +41,7 @@ from autonovel.training import checkpoint
 from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
+from autonovel.variants import SIMILARITY, adopt_similarity
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,8 @@ def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
     if imagenet:
         model = networks.pretrained(recipe.network, seed)
     else:
-        mean, std = channel_statistics(images.images)
+        rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
+        mean, std = channel_statistics(images.images, rows)
         model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
     if recipe.pretrain.kind == "weights" or (imagenet and recipe.pretrain.weights):
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
@@ -221,6 +224,8 @@ def shared_stages(job: Job) -> dict[str, Stage]:
     stages: dict[str, Stage] = {}
     if r.pretrain.kind == "rotation":
         stages["rotation"] = Rotation(r.pretrain, job.seed)
+    if r.pretrain.kind == "prototypical":
+        stages["prototypical"] = Prototypical(r.pretrain, job.seed)
     if r.supervised.epochs:
         from_scratch = r.pretrain.kind == "supervised"
         stages["supervised"] = Supervised(r.supervised, job.train.n_known, job.seed, from_scratch)
@@ -233,6 +238,8 @@ def system(job: Job, name: str, folder: Path) -> Found:
     method, context = METHODS[name], job.context(folder, name)
     start = time.monotonic()
     stages = method.stages(job.recipe, job.problem)
+    if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
+        adopt_similarity(folder, job.folder)
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     method.finish(model, job.train, job.problem)
     embedding = embed(model, job.train.images)
@@ -243,7 +250,7 @@ def system(job: Job, name: str, folder: Path) -> Found:
 
 def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:
     new, known = model.heads["new"], model.heads["known"]
-    assert isinstance(known, torch.nn.Linear)
+    assert isinstance(known, heads.ClassHead)
     heads.reorder(new, order.to(model.mean.device))
     if known.out_features > n_known:
         heads.reorder(known, joint_order(order, n_known).to(model.mean.device))
@@ -264,12 +271,21 @@ def side_system(job: Job, name: str) -> None:
             clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)
             scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
             content = {"scores": scores, "seconds": seconds, "incremental": None}
+            agreement.save_assignments(folder, clusters)
         else:
             found = system(job, name, folder)
             if _trains(job, name):  # features of its own, which the figures compare
                 found.embedding.save(folder / "embedding.safetensors")
             content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
+            agreement.save_assignments(folder, _new_class(job, found.embedding))
         write_json(folder / "results.json", content)
+
+
+def _new_class(job: Job, embedding: Embedding) -> torch.Tensor:
+    """Return the new class, from 0 on, of each unlabelled image."""
+    if not embedding.p_new.shape[1]:  # there was nothing to discover
+        return torch.zeros(0, dtype=torch.int64)
+    return embedding.p_new[job.train.unlabelled].argmax(dim=1)
 
 
 def _trains(job: Job, name: str) -> bool:
@@ -295,8 +311,13 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
     result.save(job.folder)
     seconds |= {name: content["seconds"] for name, content in records.items()}
     results = record.results(job.folder, records, seconds)
+    others = [name for name in job.recipe.run.systems if name != primary]
+    clusters = _new_class(job, found.embedding).numpy()
+    new_names = result.names[job.train.n_known :]
+    results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
+    results["choice"] = choosing.told(job.folder)
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
-    job.display.say("Scored; drawing the map and the report.")
+    job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
     drawing = time.monotonic()
     draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
@@ -307,10 +328,12 @@ def _deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seco
 
 
 def draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
-    """Write the report; its drawing libraries may be missing where a run only trains."""
+    """Write the report if it is wanted; its drawing libraries may be missing where a run only trains."""
+    if not job.recipe.run.report:
+        return
     try:
         from autonovel.report import write_report
 
-        write_report(job.folder, job.train, embedding, found, results, job.recipe.run.map_points)
+        write_report(job.folder, job.train, embedding, found, results, job.recipe.run.map_points, job.display)
     except ImportError as error:
         job.display.say(f"No report was written: it needs the package {error.name}. Everything else is there.")

@@ -4,6 +4,7 @@ from typing import Any
 
 _AS_RUN = {
     "joint.batch": "merged",
+    "joint.epoch": "all",
     "joint.views": "separate",
     "joint.ramp_by": "epoch",
     "joint.group": 0,

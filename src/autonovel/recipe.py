@@ -25,7 +25,12 @@ SET = "--set"
 INCREMENTAL = "incremental."
 KCL, MCL = "kcl.", "mcl."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
-OF_THE_SOURCE = ("data.known", "data.first_known", "data.per_class")  # a recipe says them of its own source's classes
+OF_THE_SOURCE = (
+    "data.known",
+    "data.first_known",
+    "data.per_class",
+    "data.alphabet",
+)  # a recipe says them of its own source's classes
 
 
 @dataclass(frozen=True)

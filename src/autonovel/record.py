@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def begin(
         "class_names": list(images.class_names),
         "n_new": n_new,
         "digest": _digest(images),
+        "basis": basis(images, settings),
         "parts": [{"started": now, "command": command}],
     }
     write_json(path, facts)
@@ -108,6 +110,19 @@ def _digest(images: ImageSet) -> str:
     sums.update(images.y.contiguous().numpy().tobytes())
     sums.update(json.dumps(images.class_names).encode())
     return sums.hexdigest()
+
+
+def basis(images: ImageSet, settings: Recipe) -> str:
+    """Return a checksum of all that stages 1 and 2 learn from: runs of one basis may share them.
+
+    That is every image, unless stage 1 sees the labelled ones alone; then it is these, and their places, on which
+    random draws depend.
+    """
+    if not settings.pretrain.labelled_only or not isinstance(images.images, Tensor):
+        return _digest(images)
+    rows = (~images.unlabelled).nonzero()[:, 0]
+    places = hashlib.blake2b(rows.numpy().tobytes(), digest_size=16).hexdigest()
+    return _digest(replace(images, images=images.images[rows], y=images.y[rows])) + places
 
 
 def finish(folder: Path, device: torch.device) -> None:

@@ -133,6 +133,20 @@ def running_average(history: Sequence[float], momentum: float) -> float:
     return sum((1 - momentum) * momentum**age * value for age, value in enumerate(reversed(history)))
 
 
+def prototypical(z: Rows, n_classes: int, n_support: int) -> tuple[list[list[float]], float]:
+    """Return the squared distances of queries from prototypes, and the mean of −log softmax(−distance) at their own."""
+    each = len(z) // n_classes
+    by_class = [z[number * each : (number + 1) * each] for number in range(n_classes)]
+    means = [[sum(column) / n_support for column in zip(*rows[:n_support], strict=True)] for rows in by_class]
+    distances, losses = [], []
+    for number, rows in enumerate(by_class):
+        for query in rows[n_support:]:
+            row = [sum((a - b) ** 2 for a, b in zip(query, mean, strict=True)) for mean in means]
+            distances.append(row)
+            losses.append(row[number] + math.log(sum(math.exp(-d) for d in row)))
+    return distances, sum(losses) / len(losses)
+
+
 def _close(got: Tensor, wanted: float) -> bool:
     return math.isclose(float(got), wanted, rel_tol=1e-4, abs_tol=1e-5)
 
@@ -180,11 +194,18 @@ def check(device: torch.device) -> dict[str, bool]:
             objectives.pseudo_labels(c["logits"], 7).tolist()
             == [7 + max(range(5), key=row.__getitem__) for row in logits]
         ),
+        "prototypes": lambda: _prototypes_agree(c["logits"]),
         "ramp": lambda: all(
             _close(objectives.ramp(torch.tensor(float(t), device=device), 10.0), ramp(t, 10.0)) for t in range(12)
         ),
     }
     return {name: test() for name, test in (named | _compared_systems(c)).items()}
+
+
+def _prototypes_agree(z: Tensor) -> bool:
+    got = objectives.prototype_distances(z, 3, 2)
+    distances, loss = prototypical(z.tolist(), 3, 2)
+    return _all_close(got, distances) and _close(objectives.prototypical(got), loss)
 
 
 def _compared_systems(c: dict[str, Tensor]) -> dict[str, Callable[[], bool]]:

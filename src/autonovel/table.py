@@ -10,6 +10,7 @@ from autonovel import paper
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
+from autonovel.part_table import part_table
 from autonovel.run_folder import read_json
 from autonovel.variants import WITHOUT_EFFECT
 
@@ -147,12 +148,14 @@ def spread(values: Sequence[float]) -> str:
 
 
 def markdown(results: Sequence[Results]) -> str:
-    """Return the table, and under it where each recipe departs from the paper."""
+    """Return the table, under it where each recipe departs from the paper, and benchmarks part by part."""
     lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in rows(results)]
     departures = {str(r["recipe"]): r.get("departures") or [] for r in results}
     for recipe, told in sorted(departures.items()):
         lines += ["", f"`{recipe}` departs from the paper: {'; '.join(told) or 'nowhere known'}."]
+    for name in sorted({_name(r) for r in results if r.get("each")}):
+        lines += part_table(name, [r for r in results if r.get("each") and _name(r) == name])
     return "\n".join(lines)
 
 

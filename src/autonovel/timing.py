@@ -16,13 +16,15 @@ from autonovel.methods import METHODS, Problem
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Adapted, Model
+from autonovel.networks.folded import folded
+from autonovel.passes import batch_size, side_by_side
 from autonovel.settings import Recipe
 from autonovel.training import optimisers
+from autonovel.training.loop import DEFAULT_THREADS
 from autonovel.training.stage import OnMaterial, Stage
 from autonovel.training.steps import Step
 
 STEPS = 5
-AT_ONCE = 16  # images through a pretrained network in the measurement
 FEW_NEW = 10  # new classes assumed where nobody knows their number
 
 
@@ -61,6 +63,7 @@ def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, fl
         if recipe.run.trials and len(sizes.known) > 3:
             share = sum(sizes.known) / max(len(images), 1)
             out["trials"] = recipe.run.trials * (systems * min(1.0, 2 * share) + out.get("supervised", 0.0) / 2)
+        torch.set_num_threads(DEFAULT_THREADS)
         return out
 
 
@@ -101,16 +104,24 @@ def _model(recipe: Recipe, channels: int, device: torch.device) -> Model:
 @torch.no_grad()
 def _features(model: Model, images: ImageSet, device: torch.device) -> tuple[float, int]:
     """Return the seconds that a pretrained network takes for an image, and the number of its features."""
-    trunk = model.trunk
+    made = folded(model)
+    trunk = made.trunk
     assert isinstance(trunk, Adapted) and isinstance(images.images, Tensor)
-    model.eval()
-    x = model.normalised(images.images[:1].expand(AT_ONCE, -1, -1, -1).float().to(device) / 255)
-    seconds = _seconds(lambda: trunk.pooled(x), device)
-    return seconds / AT_ONCE, trunk.n_pooled
+    size = batch_size(images.images.shape[-1], device)
+    x = made.normalised(images.images[:1].expand(size, -1, -1, -1).float().to(device) / 255)
+    passes = [x] * (1 if device.type != "cpu" else torch.get_num_threads())
+
+    def pooled(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            return trunk.pooled(x)
+
+    seconds = _seconds(lambda: list(side_by_side(pooled, passes, device)), device)
+    return seconds / (size * len(passes)), trunk.n_pooled
 
 
 def _stage(model: Model, stage: Stage, images: ImageSet, device: torch.device) -> float:
     """Return the seconds of all epochs of a stage."""
+    torch.set_num_threads(stage.settings.threads or DEFAULT_THREADS)
     stage.prepare(model)
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     model.train()

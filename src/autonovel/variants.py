@@ -1,5 +1,6 @@
 """Variants of a recipe that a study compares: the paper's ablations, its sweep over k, and other systems."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,8 @@ from autonovel.run_folder import check_format, replace_file
 from autonovel.settings import PLACES
 
 FULL = "full"
+ALPHABET = "data.alphabet"
+SIMILARITY = "3-similarity"  # the stage that KCL and MCL have in common
 SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
 # settings of what is run, shown and kept beside; results are the same under any of them
 WITHOUT_EFFECT = (
@@ -22,6 +25,11 @@ class Variant:
 
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def overrides(self) -> list[str]:
+        """Return the changed settings as ``--set`` takes them."""
+        return [f"{key}={json.dumps(value)}" for key, value in self.settings.items()]
 
 
 FULL_VARIANT = Variant(FULL)
@@ -66,36 +74,71 @@ def folder_name(recipe: str, variant: Variant, seed: int) -> str:
 
 
 def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Tell whether two runs (their ``run.json``) have stages 1 and 2 in common."""
-    keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(SHARED_SECTIONS)}
-    same = all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in PLACES)
-    return same and all(one[key] == other[key] for key in ("seed", "digest", "device"))
+    """Tell whether two runs (their ``run.json``) have stages 1 and 2 in common.
+
+    Which new classes there are is no matter where neither stage sees their images; the basis tells.
+    """
+    same = _alike(one, other, SHARED_SECTIONS)
+    return same and _basis(one) == _basis(other) and all(one[key] == other[key] for key in ("seed", "device"))
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...]) -> bool:
+    """Tell whether two runs have the same settings in ``sections``, but for where images lie and which are new."""
+    keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(sections)}
+    return all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in (*PLACES, ALPHABET))
+
+
+def _basis(facts: dict[str, Any]) -> Any:
+    return facts.get("basis", facts["digest"])  # runs older than the basis learned from all images
 
 
 def adopt_stages(folder: Path, base: Path) -> list[str]:
     """Copy the finished stages 1 and 2 of the run at ``base`` into the one at ``folder``, if they may share them.
 
-    So is the count of the new classes, which rests on these stages.  Returns the names of the stages taken over.
+    So are the count of the new classes, which rests on these stages, and the similarity network of KCL and MCL.
+    Returns the names of the stages taken over.
     """
     if folder == base or not (base / "run.json").exists() or not may_share(check_format(folder), check_format(base)):
         return []
     _adopt_count(folder, base)
-    taken = []
-    for stage in sorted((base / "stages").glob("[12]-*")):
-        target = folder / "stages" / stage.name
-        if (stage / "stage.json").exists() and not (target / "stage.json").exists():
-            for name in ("model.safetensors", "stage.json"):  # the mark of a finished stage goes last
-                replace_file(target / name, (stage / name).read_bytes())
-            taken.append(stage.name)
+    found = sorted((base / "stages").glob("[12]-*"))
+    taken = [stage.name for stage in found if _copy_stage(stage, folder / "stages" / stage.name)]
+    if _may_share_similarity(check_format(folder), check_format(base)) and adopt_similarity(folder, base):
+        taken.append(SIMILARITY)
     return taken
 
 
-def _adopt_count(folder: Path, base: Path) -> None:
-    one, other = (
-        {key: value for key, value in check_format(path)["recipe"].items() if key.startswith("count.")}
-        for path in (folder, base)
+def _copy_stage(stage: Path, target: Path) -> bool:
+    """Copy a finished stage to where there is none yet; tell whether that was done."""
+    if not (stage / "stage.json").exists() or (target / "stage.json").exists():
+        return False
+    for name in ("model.safetensors", "stage.json"):  # the mark of a finished stage goes last
+        replace_file(target / name, (stage / name).read_bytes())
+    return True
+
+
+def adopt_similarity(folder: Path, base: Path) -> bool:
+    """Copy the similarity network that some system of the run at ``base`` has learned to ``folder``, a system's own."""
+    places = [base / "stages" / SIMILARITY, *sorted(base.glob(f"systems/*/stages/{SIMILARITY}"))]
+    return any(_copy_stage(place, folder / "stages" / SIMILARITY) for place in places)
+
+
+def _may_share_similarity(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Tell whether two runs that share stages 1 and 2 would learn the same similarity network."""
+    wanted = any(system in ("kcl", "mcl") for system in one["recipe"]["run.systems"])
+    by_count = one["recipe"]["similarity.batch"] == "classes" and not one["recipe"]["similarity.classes_per_batch"]
+    return (
+        wanted
+        and _alike(one, other, ("similarity.",))
+        and (not by_count or (one["n_new"] is not None and one["n_new"] == other["n_new"]))
     )
-    if one == other and (base / "count.json").exists() and not (folder / "count.json").exists():
+
+
+def _adopt_count(folder: Path, base: Path) -> None:
+    facts = [check_format(path) for path in (folder, base)]
+    one, other = ({key: v for key, v in of["recipe"].items() if key.startswith("count.")} for of in facts)
+    same_images = facts[0]["digest"] == facts[1]["digest"]
+    if same_images and one == other and (base / "count.json").exists() and not (folder / "count.json").exists():
         for name in ("count.png", "count.json"):
             if (base / name).exists():
                 replace_file(folder / name, (base / name).read_bytes())

@@ -177,6 +177,27 @@ CIFAR_LAYOUTS: dict[str, CifarLayout] = {
 }
 
 
+@dataclass(frozen=True)
+class OmniglotLayout:
+    """How many drawings, background characters, and characters of each evaluation alphabet are published."""
+
+    drawings: int
+    background: int
+    evaluation: dict[str, int]
+
+
+OMNIGLOT = OmniglotLayout(
+    drawings=20,
+    background=964,
+    evaluation={
+        "Angelic": 20, "Atemayar_Qelisayer": 26, "Atlantean": 26, "Aurek-Besh": 26, "Avesta": 26, "Ge_ez": 26,
+        "Glagolitic": 45, "Gurmukhi": 45, "Kannada": 41, "Keble": 26, "Malayalam": 47, "Manipuri": 40, "Mongolian": 30,
+        "Old_Church_Slavonic_(Cyrillic)": 45, "Oriya": 46, "Sylheti": 28, "Syriac_(Serto)": 23, "Tengwar": 25,
+        "Tibetan": 42, "ULOG": 26,
+    },
+)  # fmt: skip
+
+
 def find(name: str) -> Dataset:
     """Return the dataset called ``name``, or say which there are."""
     if name not in DATASETS:

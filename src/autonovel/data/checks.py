@@ -4,11 +4,12 @@ from pathlib import Path
 
 import torch
 
+from autonovel.data.groups import groups, labels_without
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.labels import KNOWN_ONLY
 from autonovel.networks import PRETRAINED, Trunk, make_trunk
-from autonovel.settings import Joint, Recipe, Stage
+from autonovel.settings import Joint, Pretrain, Recipe, Stage
 
 
 def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe, seen: bool = False) -> None:
@@ -112,7 +113,10 @@ def _check_batches(images: ImageSet, recipe: Recipe) -> None:
     labelled = len(images) - unlabelled
     wanted = []
     if recipe.pretrain.kind == "rotation":
-        wanted.append(("pretrain.batch_size", recipe.pretrain.batch_size, len(images), "images"))
+        seen = (labelled, "labelled images") if recipe.pretrain.labelled_only else (len(images), "images")
+        wanted.append(("pretrain.batch_size", recipe.pretrain.batch_size, *seen))
+    if recipe.pretrain.kind == "prototypical":
+        _check_episodes(images, recipe.pretrain)
     if recipe.supervised.epochs:
         wanted.append(("supervised.batch_size", recipe.supervised.batch_size, labelled, "labelled images"))
     for section, joint in _joint_sections(recipe).items():
@@ -130,6 +134,28 @@ def _check_batches(images: ImageSet, recipe: Recipe) -> None:
                 f"{name} asks for {size} images a batch, but there are only {there} {kind}. "
                 f"Give more images, or a smaller batch (--set {name.split()[-1]}=…)."
             )
+
+
+def _check_episodes(images: ImageSet, s: Pretrain) -> None:
+    """Ask whether episodes of prototypical pretraining can be made of the known classes."""
+    strange = [group for group, members in groups(images.class_names, s.held_out).items() if not members]
+    if strange:
+        raise UsageError(
+            f"pretrain.held_out names {', '.join(strange)}, but no known class is called {strange[0]}/…. "
+            "Name groups as they stand before the / in names of known classes."
+        )
+    left = len(labels_without(images, s.held_out).unique()) - 1
+    if s.classes_per_batch > left:
+        raise InputError(
+            f"pretrain.classes_per_batch is {s.classes_per_batch}, but only {left} known classes can teach. "
+            "Choose fewer, or hold fewer out (pretrain.held_out)."
+        )
+    each = s.batch_size // s.classes_per_batch
+    if each <= s.support:
+        raise UsageError(
+            f"pretrain.batch_size is {s.batch_size} for {s.classes_per_batch} classes: {each} images of each, of which "
+            f"pretrain.support takes {s.support}; none is left to be told. Choose a larger batch."
+        )
 
 
 def _joint_sections(recipe: Recipe) -> dict[str, Joint]:

@@ -94,10 +94,14 @@ def value_counts(images: Tensor) -> Tensor:
     return torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in images.transpose(0, 1)])
 
 
-def channel_statistics(images: Tensor | Streamed) -> tuple[Tensor, Tensor]:
-    """Return mean and standard deviation of each channel of uint8 images, on the scale [0, 1]."""
+def channel_statistics(images: Tensor | Streamed, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation of each channel of uint8 images (of ``rows``), on the scale [0, 1]."""
     if isinstance(images, Tensor):
-        counts = value_counts(images)
+        counts = value_counts(images if rows is None else images[rows])
+    elif rows is not None:
+        counts = torch.zeros(images.shape[1], 256, dtype=torch.int64)
+        for chunk in images.in_order(iter(rows.split(1024))):
+            counts += value_counts(chunk)
     elif isinstance(images, FilePixels) and images.counts is not None:
         counts = images.counts
     else:

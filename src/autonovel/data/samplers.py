@@ -81,10 +81,13 @@ class Fixed:
     purpose: int
     rank: int = 0
     world: int = 1
+    epoch_of: str = "all"
 
     @property
     def steps_per_epoch(self) -> int:
-        """Return the batches it takes to see as many images as there are."""
+        """Return the batches it takes to see as many images as there are; of ``labelled`` ones, that fit in whole."""
+        if self.epoch_of == "labelled":
+            return max(len(self.labelled) // self.n_labelled, 1)
         return -(-(len(self.labelled) + len(self.unlabelled)) // (self.n_labelled + self.n_unlabelled))
 
     def epoch(self, number: int) -> Tensor:

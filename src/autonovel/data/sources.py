@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from autonovel.data import cifar, folder, sample, shards, svhn, table
+from autonovel.data import cifar, folder, omniglot, sample, shards, svhn, table
 from autonovel.data.given_labels import GivenLabels
 from autonovel.data.imageset import ImageSet
 from autonovel.data.listing import Listing, problem
@@ -26,11 +26,16 @@ def _svhn(data: Data) -> Splits:
     return svhn.load(Path(data.path), "train"), svhn.load(Path(data.path), "test")
 
 
+def _omniglot(data: Data) -> Splits:
+    return omniglot.load(Path(data.path), data.alphabet, data.size), None
+
+
 SOURCES: dict[str, Callable[[Data], Splits]] = {
     "sample": _sample,
     "cifar10": _cifar,
     "cifar100": _cifar,
     "svhn": _svhn,
+    "omniglot": _omniglot,
 }
 
 # sources of image files, which are decoded later, at their final size

@@ -20,7 +20,7 @@ from autonovel import __version__
 from autonovel.delivered import load_model
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.export.job import Export
-from autonovel.networks import Model
+from autonovel.networks import Model, heads
 from autonovel.sorting import JUNK, JUNK_NAME, Sorting
 
 TOLERANCE = 1e-4
@@ -35,7 +35,7 @@ class FromPixels(nn.Module):
         super().__init__()
         self.model = model
         head = model.heads["known"]
-        assert isinstance(head, nn.Linear)
+        assert isinstance(head, heads.ClassHead)
         self.joint = head.out_features > n_known or len(answers) == n_known  # the latter: there are no new classes
         self.n_known = n_known
         self.register_buffer("answers", answers)

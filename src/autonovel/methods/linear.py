@@ -21,7 +21,7 @@ from autonovel.training.stage import Progress, Terms
 def n_clusters(model: Model) -> int:
     """Return the number of outputs of the head of the new classes."""
     head = model.heads["new"]
-    assert isinstance(head, torch.nn.Linear | heads.CentresHead)
+    assert isinstance(head, heads.ClassHead | heads.CentresHead)
     return head.out_features
 
 
@@ -80,7 +80,7 @@ def settle(model: Model, images: ImageSet, problem: Problem) -> None:
     for other in set(model.heads) - {"new", "known"}:
         del model.heads[other]
     known = model.heads["known"] if "known" in model.heads else None  # noqa: SIM401 - a ModuleDict has no get
-    if not isinstance(known, torch.nn.Linear) or known.out_features <= problem.n_known:
+    if not isinstance(known, heads.ClassHead) or known.out_features <= problem.n_known:
         z = features(model, images.images)
         means = torch.stack([z[images.y == number].mean(dim=0) for number in range(problem.n_known)])
         model.heads["known"] = heads.nearest_point_head(means).to(model.mean.device)

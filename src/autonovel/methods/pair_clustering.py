@@ -13,7 +13,7 @@ from autonovel.methods.linear import LinearClassifier, settle
 from autonovel.methods.method import Problem
 from autonovel.methods.notes import note_pairs, note_usage
 from autonovel.methods.views import augmentation
-from autonovel.networks import Model, heads
+from autonovel.networks import Model
 from autonovel.settings import Recipe
 from autonovel.training.stage import Progress, Stage, Terms
 
@@ -46,7 +46,7 @@ class Cluster:
         """Add the head of the clusters; from now on the similarity network only judges."""
         s = self.settings
         model.heads.requires_grad_(False)
-        model.heads["new"] = heads.linear_head(model.trunk.n_features, self.n_clusters, draws.generator(self.seed, 51))
+        model.heads["new"] = model.new_head(self.n_clusters, draws.generator(self.seed, 51))
         similarity.network_of(model).decide(self.statistics)
         model.trunk.freeze(s.frozen, s.frozen_batchnorm)
 

@@ -62,15 +62,15 @@ class Joint:
 
     def prepare(self, model: Model) -> None:
         """Add the head of the new classes; in incremental learning, grow the known one by them too."""
-        s, width = self.settings, model.trunk.n_features
+        s = self.settings
         known = model.heads["known"] if "known" in model.heads else None  # noqa: SIM401 - a ModuleDict has no get
         model.heads.clear()
-        if not isinstance(known, torch.nn.Linear):
-            known = heads.linear_head(width, self.n_known, draws.generator(self.seed, 20))
+        if not isinstance(known, heads.ClassHead):
+            known = model.new_head(self.n_known, draws.generator(self.seed, 20))
         if self.incremental:
             known = heads.grown_head(known, self.n_new, draws.generator(self.seed, 31), s.new_bias)
         model.heads["known"] = known
-        model.heads["new"] = heads.linear_head(width, self.n_new, draws.generator(self.seed, 30))
+        model.heads["new"] = model.new_head(self.n_new, draws.generator(self.seed, 30))
         model.trunk.freeze(s.frozen, s.frozen_batchnorm)
 
     def sampler(self, images: ImageSet) -> Sampler:
@@ -86,6 +86,7 @@ class Joint:
             s.batch_size - labelled,
             self.seed,
             self.number,
+            epoch_of=s.epoch,
         )
 
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:

@@ -34,8 +34,9 @@ class Rotation:
         model.trunk.freeze(self.settings.frozen, self.settings.frozen_batchnorm)
 
     def sampler(self, images: ImageSet) -> Sampler:
-        """Return batches of all images, labelled or not."""
-        return Merged(torch.arange(len(images)), self.settings.batch_size, self.seed, self.number)
+        """Return batches of all images, labelled or not, unless told to take the labelled ones alone."""
+        members = (~images.unlabelled).nonzero()[:, 0] if self.settings.labelled_only else torch.arange(len(images))
+        return Merged(members, self.settings.batch_size, self.seed, self.number)
 
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
         """Nothing depends on the whole set."""

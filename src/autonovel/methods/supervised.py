@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from autonovel import draws, settings
 from autonovel.data import Batch, ImageSet, Merged, Sampler
 from autonovel.methods.views import augmentation
-from autonovel.networks import Model, heads
+from autonovel.networks import Model
 from autonovel.objectives import cross_entropy
 from autonovel.training.stage import Progress, Terms
 
@@ -29,8 +29,7 @@ class Supervised:
     def prepare(self, model: Model) -> None:
         """Replace the pretraining head by one for the known classes."""
         model.heads.clear()
-        rng = draws.generator(self.seed, 20)
-        model.heads["known"] = heads.linear_head(model.trunk.n_features, self.n_known, rng)
+        model.heads["known"] = model.new_head(self.n_known, draws.generator(self.seed, 20))
         frozen = () if self.whole_network else self.settings.frozen
         model.trunk.freeze(frozen, self.settings.frozen_batchnorm)
 

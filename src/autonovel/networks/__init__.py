@@ -10,11 +10,13 @@ from autonovel.networks import efficientnet, heads, resnet
 from autonovel.networks.adapted import Adapted
 from autonovel.networks.model import Model
 from autonovel.networks.trunk import Trunk
+from autonovel.networks.vgg import vgg
 from autonovel.settings import Network
 
 NETWORKS: dict[str, Callable[[int], Trunk]] = {
     "resnet18": resnet.resnet18,
     "small": resnet.small,
+    "vgg": vgg,
     "efficientnet-lite0": efficientnet.efficientnet_lite0,
 }
 PRETRAINED = {"efficientnet-lite0": efficientnet}
@@ -34,7 +36,7 @@ def build(network: Network | str, channels: int, mean: Tensor, std: Tensor, seed
     settings = Network(name=network) if isinstance(network, str) else network
     if settings.name in PRETRAINED:
         mean, std = (values.expand(efficientnet.COLOURS) for values in (mean, std))
-    model = Model(make_trunk(settings, channels), mean, std)
+    model = Model(make_trunk(settings, channels), mean, std, settings.head_width)
     heads.initialise(model.trunk, draws.generator(seed, 1))
     return model
 

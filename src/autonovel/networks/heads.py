@@ -1,10 +1,12 @@
 """Heads: made from a seed, grown by new classes, put into another order, read back from weights."""
 
+import copy
 import warnings
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 def linear_head(n_features: int, n_classes: int, rng: torch.Generator) -> nn.Linear:
@@ -26,7 +28,63 @@ def last_rows(head: nn.Linear, n_classes: int) -> nn.Linear:
     return out
 
 
-def grown_head(old: nn.Linear, n_new: int, rng: torch.Generator, new_bias: str = "below") -> nn.Linear:
+class TwoLayerHead(nn.Module):
+    """Linear, BatchNorm, ReLU, Linear: the heads of the paper's network for OmniGlot.
+
+    The first layer has no bias, which BatchNorm would take away again.
+    """
+
+    def __init__(self, n_features: int, width: int, last: nn.Linear) -> None:
+        super().__init__()
+        self.first = nn.Linear(n_features, width, bias=False)
+        self.norm = nn.BatchNorm1d(width)
+        self.last = last
+
+    @property
+    def in_features(self) -> int:
+        """Return the number of features, as a linear layer calls it."""
+        return self.first.in_features
+
+    @property
+    def out_features(self) -> int:
+        """Return the number of classes, as a linear layer calls it."""
+        return self.last.out_features
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return the logits of features ``z``."""
+        out: Tensor = self.last(F.relu(self.norm(self.first(z))))
+        return out
+
+
+ClassHead = nn.Linear | TwoLayerHead
+
+
+def class_head(n_features: int, n_classes: int, width: int, rng: torch.Generator) -> ClassHead:
+    """Return a head drawn from ``rng``: of two layers with ``width`` units between them, or (0) of one."""
+    if not width:
+        return linear_head(n_features, n_classes, rng)
+    head = TwoLayerHead(n_features, width, linear_head(width, n_classes, rng))
+    initialise(head.first, rng)
+    return head
+
+
+def last_layer(head: nn.Module) -> nn.Linear:
+    """Return the layer whose rows are the classes."""
+    layer = head.last if isinstance(head, TwoLayerHead) else head
+    assert isinstance(layer, nn.Linear)
+    return layer
+
+
+def grown_head(old: ClassHead, n_new: int, rng: torch.Generator, new_bias: str = "below") -> ClassHead:
+    """Return ``old`` with its last layer extended by ``n_new`` classes for incremental learning."""
+    if isinstance(old, TwoLayerHead):
+        grown = copy.deepcopy(old)
+        grown.last = grown_layer(old.last, n_new, rng, new_bias)
+        return grown
+    return grown_layer(old, n_new, rng, new_bias)
+
+
+def grown_layer(old: nn.Linear, n_new: int, rng: torch.Generator, new_bias: str = "below") -> nn.Linear:
     """Return ``old`` extended by ``n_new`` classes for incremental learning.
 
     Old rows are kept and new weights are random.  New biases are min(old) − 1 (``below``, as the
@@ -68,10 +126,9 @@ class CentresHead(nn.Module):
 
 def reorder(head: nn.Module, order: Tensor) -> None:
     """Put the outputs of ``head`` into ``order`` (new output i was output ``order[i]``)."""
-    rows = (head.centres,) if isinstance(head, CentresHead) else (head.weight, head.bias)
+    rows = (head.centres,) if isinstance(head, CentresHead) else (last_layer(head).weight, last_layer(head).bias)
     with torch.no_grad():
         for parameter in rows:
-            assert isinstance(parameter, Tensor)
             parameter.copy_(parameter[order].clone())
 
 
@@ -80,6 +137,9 @@ def empty_head(tensors: Mapping[str, Tensor], prefix: str) -> nn.Module:
     if f"{prefix}.centres" in tensors:
         width, n_features = tensors[f"{prefix}.bottleneck.weight"].shape
         return CentresHead(nn.Linear(n_features, width), len(tensors[f"{prefix}.centres"]))
+    if f"{prefix}.first.weight" in tensors:
+        width, n_features = tensors[f"{prefix}.first.weight"].shape
+        return TwoLayerHead(n_features, width, nn.Linear(width, len(tensors[f"{prefix}.last.weight"])))
     n_classes, n_features = tensors[f"{prefix}.weight"].shape
     return plain_linear(n_features, n_classes)
 

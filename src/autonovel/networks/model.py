@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from autonovel.networks import heads
 from autonovel.networks.trunk import Trunk
 
 
@@ -16,10 +17,11 @@ class Model(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, trunk: Trunk, mean: Tensor, std: Tensor) -> None:
+    def __init__(self, trunk: Trunk, mean: Tensor, std: Tensor, head_width: int = 0) -> None:
         super().__init__()
         self.trunk = trunk
         self.heads = nn.ModuleDict()
+        self.head_width = head_width
         self.register_buffer("mean", mean.view(1, -1, 1, 1).float())
         self.register_buffer("std", std.view(1, -1, 1, 1).float())
         self.precision = "float32"
@@ -44,6 +46,10 @@ class Model(nn.Module):
         """Return Φ of images as a set holds them: uint8 pixels, or cached views, of which the first is the image."""
         x = images.to(self.mean.device)
         return self.features(x[:, 0].float() if x.ndim == 3 else x.float() / 255)
+
+    def new_head(self, n_classes: int, rng: torch.Generator) -> heads.ClassHead:
+        """Return a head of random weights for these features: one layer, or two where the network is so described."""
+        return heads.class_head(self.trunk.n_features, n_classes, self.head_width, rng)
 
     def logits(self, z: Tensor, head: str) -> Tensor:
         """Return the logits of one head for features ``z``."""

@@ -1,4 +1,4 @@
-"""The feature extractor Φ: named blocks in order, then a global average."""
+"""The feature extractor Φ: named blocks in order, then (unless a network says otherwise) a global average."""
 
 from collections import OrderedDict
 
@@ -63,4 +63,8 @@ class Trunk(nn.Module):
             leading = leading and name in self.frozen
             with torch.set_grad_enabled(grad and not leading):
                 x = self.blocks[name](x)
+        return self.pool(x)
+
+    def pool(self, x: Tensor) -> Tensor:
+        """Return n×d features of the map that the blocks end with."""
         return x.float().mean(dim=(2, 3))  # float32: bf16 averages would tie in the ranking

@@ -12,6 +12,7 @@ from autonovel.objectives.dtc import kl_to_target, running_average, sharpened, s
 from autonovel.objectives.kcl import kcl
 from autonovel.objectives.mcl import mcl
 from autonovel.objectives.pairs import pair_labels, pairs_in_groups, pairwise_bce, top_k_sets
+from autonovel.objectives.prototypes import prototype_distances, prototypical
 from autonovel.objectives.ramp import ramp
 from autonovel.objectives.similarity import pair_cross_entropy
 
@@ -25,6 +26,8 @@ __all__ = [
     "pair_labels",
     "pairs_in_groups",
     "pairwise_bce",
+    "prototype_distances",
+    "prototypical",
     "pseudo_labels",
     "ramp",
     "running_average",

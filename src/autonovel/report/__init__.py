@@ -1,9 +1,10 @@
-"""The HTML report of a run: one file that opens from disk, without a network.
+"""The HTML report of a run: a page that opens from disk, without a network.
 
-What the page says is plain data: gather.py, with curves.py, tsne.py and facts.py for sections that take
-more.  pictures.py draws sprites and charts; page.py fills page.html.
+``subject.py`` is what a report is about, just found or corrected by a person.  What the page says is plain data:
+gather.py, cards.py, curves.py, tsne.py and facts.py.  pictures.py draws charts, sheets.py thumbnails; page.py fills
+page.html, whose behaviour is in ``script/``; build.py puts everything on disk.
 """
 
-from autonovel.report.page import write_report
+from autonovel.report.build import write_report
 
 __all__ = ["write_report"]

@@ -1,13 +1,19 @@
-"""Where a run came from, in lines that may be shown to anybody: no commands, no paths."""
+"""Where a run came from, in lines that may be shown to anybody: no path of the machine it ran on."""
 
+import json
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.data import ImageSet
+from autonovel.report.subject import Subject
 from autonovel.report.words import count, counted, duration
 from autonovel.run_folder import read_json
+from autonovel.settings import PLACES
+
+PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins
 
 
 @dataclass(frozen=True)
@@ -18,21 +24,25 @@ class Facts:
         about: the recipe in a sentence.
         lines: name and value of each fact.
         departures: where the recipe departs from the paper.
+        changed: settings that were given other values than the recipe has.
     """
 
     about: str
     lines: tuple[tuple[str, str], ...]
     departures: tuple[str, ...]
+    changed: tuple[str, ...] = ()
 
 
-def facts(folder: Path, images: ImageSet, results: Mapping[str, Any]) -> Facts:
+def facts(folder: Path, subject: Subject, results: Mapping[str, Any]) -> Facts:
     """Return the facts of the run in ``folder``."""
     run = read_json(folder / "run.json")
     preset = f", preset {results['preset']}" if results.get("preset") else ""
+    changed = {key: value for key, value in (results.get("changed") or {}).items() if key not in PLACES}
     lines = {
+        "Command": _commands(run.get("parts")),
         "Recipe": f"{results['recipe']}{preset}",
         "Seed": str(results["seed"]),
-        "Images": f"{count(len(images))} of {_size(images)}",
+        "Images": f"{count(len(subject))} of {_size(subject)}",
         "Hardware": run.get("hardware") or run.get("device"),
         "Platform": run.get("platform"),
         "Threads": _listed(run.get("threads")),
@@ -46,11 +56,26 @@ def facts(folder: Path, images: ImageSet, results: Mapping[str, Any]) -> Facts:
         about=str(run.get("recipe", {}).get("about") or ""),
         lines=tuple((name, str(value)) for name, value in lines.items() if value),
         departures=tuple(results.get("departures") or ()),
+        changed=tuple(
+            f"{key} = {without_place(json.dumps(value, ensure_ascii=False))}" for key, value in changed.items()
+        ),
     )
 
 
-def _size(images: ImageSet) -> str:
-    channels, height, width = images.images.shape[1:]
+def _commands(parts: list[Mapping[str, Any]] | None) -> str:
+    """Return the command that began the run."""
+    words = (parts or [{}])[0].get("command") or []
+    return " ".join(shlex.quote(word) if "…" not in word else word for word in map(without_place, map(str, words)))
+
+
+def without_place(word: str) -> str:
+    """Return a word of a command without the absolute path or the address that it ends with."""
+    found = PLACE.search(word)
+    return f"{word[: found.start()]}…" if found else word
+
+
+def _size(subject: Subject) -> str:
+    channels, height, width = subject.shape
     return f"{height} × {width} pixels, {counted(channels, 'channel', 'channels')}"
 
 

@@ -1,33 +1,57 @@
-"""What the report says, as plain data: one dataclass per section, no HTML and no pictures."""
+"""What the report says of the whole run, as plain data: one dataclass per section, no HTML and no pictures."""
 
+import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from autonovel import evaluation
-from autonovel.data import ImageSet
-from autonovel.discovery import Discovery
-from autonovel.report.words import counted
+from autonovel.report.subject import Bools, Subject
+from autonovel.report.words import count, counted
+from autonovel.sorting import JUNK
 
-CENTRAL, UNSURE = 24, 8
+MOST_CELLS, WORST = 120 * 120, 40
 
 Results = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The counts of the run, and the primary system's scores where the truth is known."""
+    """The counts of the run, and the primary system's scores where the truth is known.
+
+    Attributes:
+        n_new: number of new classes.
+        n_empty: how many of them have no image.
+        n_known: number of known classes.
+        unlabelled: where the unlabelled images are: in new classes, in known ones, marked as junk.
+        labelled: the same of the labelled ones.
+        unreadable: input files that are in no class because they cannot be read.
+        n_edits: corrections by a person that all counts follow.
+        primary: name of the system that delivers.
+        scores: its scores, as found.
+    """
 
     n_new: int
     n_empty: int
-    n_unlabelled: int
     n_known: int
-    n_labelled: int
+    unlabelled: tuple[int, int, int]
+    labelled: tuple[int, int, int]
+    unreadable: int
+    n_edits: int
     primary: str
     scores: dict[str, float] | None
+
+    @property
+    def n_unlabelled(self) -> int:
+        """Return how many images came without a label."""
+        return sum(self.unlabelled)
+
+    @property
+    def n_labelled(self) -> int:
+        """Return how many images came with a label."""
+        return sum(self.labelled)
 
     @property
     def sentence(self) -> str:
@@ -39,20 +63,50 @@ class Headline:
         labelled = counted(self.n_labelled, "labelled image", "labelled images")
         return f"{new}{empty} in {unlabelled}, beside {known} with {labelled}"
 
+    @property
+    def details(self) -> str:
+        """Return where the images are that a person moved and the files that could not be read; nothing if none."""
+        told = []
+        if self.n_edits:
+            told.append(f"{counted(self.n_edits, 'correction', 'corrections')} by hand, included in all that follows.")
+        if any(self.unlabelled[1:]):
+            told.append(f"Of the unlabelled images, {_places(self.unlabelled)}.")
+        if self.labelled[0] or self.labelled[2]:
+            told.append(f"Of the labelled images, {_places(self.labelled)}.")
+        if self.unreadable:
+            files = counted(self.unreadable, "further file", "further files")
+            told.append(f"{files} could not be read.")
+        return " ".join(told)
 
-def headline(images: ImageSet, found: Discovery, results: Results) -> Headline:
+
+def _places(counts: tuple[int, int, int]) -> str:
+    """Return ``7 are in new classes, 2 in known ones and 1 marked as junk`` with what is zero left out."""
+    words = ("in new classes", "in known classes", "marked as junk")
+    parts = [f"{count(number)} {word}" for number, word in zip(counts, words, strict=True) if number]
+    first, rest = parts[0].split(" ", 1)
+    parts[0] = f"{first} {'is' if first == '1' else 'are'} {rest}"
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+
+
+def headline(subject: Subject, results: Results) -> Headline:
     """Return the counts and scores at the top of the page."""
-    new = range(found.n_known, len(found.names))
-    n_unlabelled = int(images.unlabelled.sum())
     return Headline(
-        n_new=len(new),
-        n_empty=sum(not (found.class_id == number).any() for number in new),
-        n_unlabelled=n_unlabelled,
-        n_known=found.n_known,
-        n_labelled=len(images) - n_unlabelled,
+        n_new=len(subject.new),
+        n_empty=sum(not len(subject.members(number)) for number in subject.new),
+        n_known=subject.n_known,
+        unlabelled=_whereabouts(subject, ~subject.labelled),
+        labelled=_whereabouts(subject, subject.labelled),
+        unreadable=subject.unreadable,
+        n_edits=subject.n_edits,
         primary=results["primary"],
         scores=results["systems"].get(results["primary"]),
     )
+
+
+def _whereabouts(subject: Subject, which: Bools) -> tuple[int, int, int]:
+    classes = subject.class_of[which]
+    in_new, junk = int((classes >= subject.n_known).sum()), int((classes == JUNK).sum())
+    return in_new, len(classes) - in_new - junk, junk
 
 
 @dataclass(frozen=True)
@@ -67,11 +121,15 @@ class SystemRow:
 
 @dataclass(frozen=True)
 class Systems:
-    """The comparison: its lines, whether any has scores, and the seconds of what all systems share."""
+    """The comparison: its lines, whether any has scores, the seconds of what all systems share.
+
+    ``why`` says how the system that delivers was chosen, where trials chose it.
+    """
 
     rows: tuple[SystemRow, ...]
     scored: bool
     shared: dict[str, float]
+    why: str
 
 
 def systems(results: Results) -> Systems:
@@ -81,7 +139,7 @@ def systems(results: Results) -> Systems:
         SystemRow(name, name == results["primary"], values or {}, seconds.get(name)) for name, values in scores.items()
     )
     shared = {name: s for name, s in seconds.items() if name not in scores and name not in ("report", "total")}
-    return Systems(rows, any(row.scores for row in rows), shared)
+    return Systems(rows, any(row.scores for row in rows), shared, results.get("choice") or "")
 
 
 @dataclass(frozen=True)
@@ -107,77 +165,24 @@ def incremental(results: Results) -> Incremental | None:
 
 
 @dataclass(frozen=True)
-class Thumbnail:
-    """One image on a card: its row in the set, its name and the probability of its class."""
+class Agreement:
+    """How far the systems agree: in words, and as a table of shares over ``systems``."""
 
-    row: int
-    id: str
-    confidence: float
-
-
-@dataclass(frozen=True)
-class Card:
-    """One new class.
-
-    Attributes:
-        number: its class id.
-        name: its name.
-        size: number of images in it.
-        confidence: mean over its images; None if it is empty.
-        true_name: the most frequent true class in it; None if nobody knows, or it is empty.
-        true_share: share of that class.
-        central: images nearest to the centre.
-        unsure: images with the lowest confidence.
-    """
-
-    number: int
-    name: str
-    size: int
-    confidence: float | None
-    true_name: str | None
-    true_share: float
-    central: tuple[Thumbnail, ...]
-    unsure: tuple[Thumbnail, ...]
+    told: str
+    systems: tuple[str, ...]
+    shares: tuple[tuple[str, ...], ...]
 
 
-def cards(images: ImageSet, found: Discovery) -> tuple[Card, ...]:
-    """Return a card for each new class."""
-    return tuple(_card(images, found, number) for number in range(found.n_known, len(found.names)))
+def agreement(results: Results, subject: Subject) -> Agreement | None:
+    """Return how far the systems of the run agree on the unlabelled images, or None where that was not measured."""
+    measured = results.get("agreement")
+    if not measured:
+        return None
+    from autonovel.agreement import rounded_down, told
 
-
-def _card(images: ImageSet, found: Discovery, number: int) -> Card:
-    rows = ((found.class_id == number) & images.unlabelled).nonzero()[:, 0]
-    size = len(rows)
-    true_name, true_share = _majority(images, rows)
-    return Card(
-        number=number,
-        name=found.names[number],
-        size=size,
-        confidence=float(found.confidence[rows].mean()) if size else None,
-        true_name=true_name,
-        true_share=true_share,
-        central=_thumbnails(found, rows[found.outlier[rows].argsort(stable=True)][:CENTRAL]),
-        # In a small class the least sure would only repeat the central ones.
-        unsure=_thumbnails(found, rows[found.confidence[rows].argsort(stable=True)][: min(UNSURE, size // 2)]),
-    )
-
-
-def _thumbnails(found: Discovery, rows: Tensor) -> tuple[Thumbnail, ...]:
-    return tuple(Thumbnail(row, found.ids[row], float(found.confidence[row])) for row in rows.tolist())
-
-
-def _majority(images: ImageSet, rows: Tensor) -> tuple[str | None, float]:
-    if images.truth is None or len(rows) == 0:
-        return None, 0.0
-    counts = images.truth[rows].bincount()
-    return true_names(images)[int(counts.argmax())], float(counts.max() / counts.sum())
-
-
-def true_names(images: ImageSet) -> tuple[str, ...]:
-    """Return names of all true classes, with stand-ins where they have none."""
-    assert images.truth is not None
-    names = images.class_names + images.new_names
-    return names + tuple(f"class {number}" for number in range(len(names), int(images.truth.max()) + 1))
+    text = told(measured, subject.renamed)
+    shares = tuple(tuple(rounded_down(share) for share in row) for row in measured["shares"])
+    return Agreement(text, tuple(measured["systems"]), shares)
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,23 @@ class Confusion:
     n_matched: int
 
     @property
+    def readable(self) -> bool:
+        """Return whether the table is small enough to be read, and for a browser to draw."""
+        return len(self.true) * len(self.found) <= MOST_CELLS
+
+    @property
+    def worst(self) -> list[tuple[str, str, int]]:
+        """Return true class, found class and number of images of the largest cells off the diagonal, a few of them."""
+        cells = [
+            (number, row, column)
+            for row, counts in enumerate(self.counts)
+            for column, number in enumerate(counts)
+            if number and (row != column or row >= self.n_matched)
+        ]
+        largest = heapq.nlargest(WORST, cells, key=lambda cell: cell[0])
+        return [(self.true[row], self.found[column], number) for number, row, column in largest]
+
+    @property
     def agreeing(self) -> int:
         """Return how many images lie on the diagonal."""
         return sum(self.counts[i][i] for i in range(self.n_matched))
@@ -207,20 +229,20 @@ class Confusion:
         return sum(map(sum, self.counts))
 
 
-def confusion(images: ImageSet, found: Discovery) -> Confusion | None:
+def confusion(subject: Subject) -> Confusion | None:
     """Return the confusion after matching, or None where nobody knows the truth."""
-    if images.truth is None:
+    counted_ones = ~subject.labelled & (subject.class_of != JUNK)
+    if subject.truth is None or not counted_ones.any():
         return None
-    truth, clusters = images.truth[images.unlabelled].numpy(), found.class_id[images.unlabelled].numpy()
+    truth, clusters = subject.truth[counted_ones], subject.class_of[counted_ones]
     counts, classes, present = evaluation.confusion(truth, clusters)
     pairs = sorted((true, cluster) for cluster, true in evaluation.matching(truth, clusters).items())
     rows = _first([true for true, _ in pairs], classes.tolist())
     columns = _first([cluster for _, cluster in pairs], present.tolist())
     ordered = counts[np.searchsorted(classes, rows)][:, np.searchsorted(present, columns)]
-    names = true_names(images)
     return Confusion(
-        true=tuple(names[number] for number in rows),
-        found=tuple(found.names[number] for number in columns),
+        true=tuple(subject.true_names[number] for number in rows),
+        found=tuple(subject.names[number] for number in columns),
         counts=tuple(map(tuple, ordered.tolist())),
         n_matched=len(pairs),
     )

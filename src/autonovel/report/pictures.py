@@ -1,9 +1,8 @@
-"""Pictures for the page: sprites of thumbnails, charts, and the colours of classes."""
+"""Pictures for the page: images, charts, and the colours of classes."""
 
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
@@ -11,47 +10,11 @@ from torch import Tensor
 
 from autonovel.report.curves import Chart
 
-TILE = 64
-COLUMNS = 8
 LINE_COLOURS = ("#4c78d0", "#e07b39", "#3a9d6e", "#b760b5", "#c2484c", "#8a7d3c")
 STRONG_COLOURS = (
     "#4269d0", "#f0992e", "#e5484d", "#2fa37a", "#a463f2", "#e86fa8", "#1fa7c4", "#8f6b4a", "#7aa52c", "#c04a9d",
 )  # fmt: skip
 INK = "#010203"  # stands for the colour of the surrounding text until the chart is on the page
-
-
-@dataclass(frozen=True)
-class Sprite:
-    """A PNG that holds thumbnails of one size, row by row."""
-
-    png: bytes
-    tile_width: int
-    tile_height: int
-    columns: int
-    rows: int
-
-
-def sprite(images: Tensor) -> Sprite:
-    """Return n×c×h×w uint8 ``images`` (n ≥ 1) as thumbnails in one PNG."""
-    tiles = [_thumbnail(image) for image in images]
-    width, height = tiles[0].size
-    columns, rows = min(len(tiles), COLUMNS), -(-len(tiles) // COLUMNS)
-    sheet = Image.new(tiles[0].mode, (columns * width, rows * height))
-    for position, tile in enumerate(tiles):
-        row, column = divmod(position, COLUMNS)
-        sheet.paste(tile, (column * width, row * height))
-    return Sprite(_png(sheet), width, height, columns, rows)
-
-
-def _thumbnail(image: Tensor) -> Image.Image:
-    """Return the image at about ``TILE`` pixels: tiny ones grow by whole pixels, large ones shrink smoothly."""
-    picture = picture_of(image)
-    longest = max(picture.size)
-    if longest <= TILE:
-        factor = TILE // longest
-        return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
-    size = (max(1, round(picture.width * TILE / longest)), max(1, round(picture.height * TILE / longest)))
-    return picture.resize(size, Image.Resampling.LANCZOS)
 
 
 def picture_of(image: Tensor) -> Image.Image:
@@ -63,12 +26,6 @@ def picture_of(image: Tensor) -> Image.Image:
         layer = Image.fromarray(pixels)
         return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     return Image.fromarray(np.ascontiguousarray(pixels[:, :, 0]))
-
-
-def _png(picture: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def chart_svg(chart: Chart, salt: str) -> str:

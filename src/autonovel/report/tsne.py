@@ -1,21 +1,30 @@
-"""A map of the features: t-SNE of a sample of all images."""
+"""A map of the features: t-SNE of a sample of all images, kept in the run folder so that it is made once."""
 
+import contextlib
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
 
 from autonovel import evaluation
-from autonovel.data import ImageSet
-from autonovel.discovery import Discovery
-from autonovel.embedding import Embedding
-from autonovel.report.gather import true_names
+from autonovel.errors import RunFolderError
+from autonovel.report.subject import Subject
 from autonovel.report.words import count
+from autonovel.run_folder import replace_file
+from autonovel.sorting import JUNK
 
 FEWEST = 30
 GRID = 4000
+FILE = "map.safetensors"
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -23,26 +32,14 @@ class Points:
     """A sample of images on a grid whose longer side has ``GRID`` steps.
 
     Attributes:
-        ids: name of each image.
+        rows: of the images, in order.
         x: steps from the left.
         y: steps from the top.
-        given: whether the image came with a label.
-        found: found class of each image.
-        found_names: names of the found classes.
-        truth: true class of each image; None where nobody knows.
-        truth_names: names of the true classes.
-        truth_like: for each true class the found class whose colour it shares.
     """
 
-    ids: tuple[str, ...]
+    rows: Ints
     x: tuple[int, ...]
     y: tuple[int, ...]
-    given: tuple[bool, ...]
-    found: tuple[int, ...]
-    found_names: tuple[str, ...]
-    truth: tuple[int, ...] | None
-    truth_names: tuple[str, ...]
-    truth_like: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,28 +50,50 @@ class Map:
     note: str
 
 
-def tsne_map(images: ImageSet, embedding: Embedding, found: Discovery, max_points: int) -> Map:
-    """Return the map of at most ``max_points`` images."""
-    rows = sample(len(images), max_points)
+def tsne_map(z: torch.Tensor, max_points: int, folder: Path | None = None) -> Map:
+    """Return the map of at most ``max_points`` of the images with features ``z``.
+
+    One that is kept in ``folder`` is taken as it is; one made anew is kept there.
+    """
+    rows = sample(len(z), max_points)
     if len(rows) < FEWEST:
         return Map(None, f"A map needs at least {FEWEST} images; here it would show {len(rows)}, so it is left out.")
-    z = embedding.z.numpy()[rows].astype(np.float64)
-    if not np.isfinite(z).all() or not np.ptp(z, axis=0).any():
-        return Map(None, "The features do not tell the images apart, so the map is left out.")
-    x, y = _on_grid(project(z))
-    points = Points(
-        ids=tuple(found.ids[row] for row in rows),
-        x=x,
-        y=y,
-        given=tuple((~images.unlabelled).numpy()[rows].tolist()),
-        found=tuple(found.class_id.numpy()[rows].tolist()),
-        found_names=found.names,
-        truth=None if images.truth is None else tuple(images.truth.numpy()[rows].tolist()),
-        truth_names=() if images.truth is None else true_names(images),
-        truth_like=() if images.truth is None else _counterparts(images, found),
+    features = z[torch.from_numpy(rows)].contiguous().numpy()
+    flat = _kept(folder, rows, features) if folder else None
+    if flat is None:
+        chosen = features.astype(np.float64)
+        if not np.isfinite(chosen).all() or not np.ptp(chosen, axis=0).any():
+            return Map(None, "The features do not tell the images apart, so the map is left out.")
+        flat = project(chosen)
+        if folder:
+            layout = torch.from_numpy(flat).float().contiguous()
+            about = {"rows": torch.from_numpy(rows).int(), "features": _sum(features)}
+            with contextlib.suppress(RunFolderError):  # a map that cannot be kept is made again
+                replace_file(folder / FILE, save_tensors({"flat": layout, **about}))
+            flat = np.asarray(layout.numpy(), dtype=np.float64)  # as a later report finds it
+    x, y = _on_grid(flat)
+    shown = "All" if len(rows) == len(z) else f"A random sample of {count(len(rows))} out of"
+    return Map(Points(rows, x, y), f"{shown} {count(len(z))} images.")
+
+
+def _kept(folder: Path, rows: Ints, features: NDArray[np.float32]) -> Floats | None:
+    """Return the layout kept in a run folder, if it is one of these images with these features."""
+    path = folder / FILE
+    try:
+        tensors = load_tensors(path.read_bytes()) if path.exists() else {}
+    except (OSError, SafetensorError):
+        return None  # it can be made again
+    same = (
+        tensors.keys() == {"flat", "rows", "features"}
+        and np.array_equal(tensors["rows"].numpy(), rows)
+        and torch.equal(tensors["features"], _sum(features))
     )
-    shown = "All" if len(rows) == len(images) else f"A random sample of {count(len(rows))} out of"
-    return Map(points, f"{shown} {count(len(images))} images.")
+    return np.asarray(tensors["flat"].numpy(), dtype=np.float64) if same else None
+
+
+def _sum(features: NDArray[np.float32]) -> torch.Tensor:
+    """Return a checksum of the features as bytes."""
+    return torch.tensor(list(hashlib.blake2b(features.tobytes(), digest_size=16).digest()), dtype=torch.uint8)
 
 
 def sample(n: int, at_most: int) -> NDArray[np.int64]:
@@ -120,14 +139,16 @@ def _on_grid(flat: Floats) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(steps[:, 0].tolist()), tuple(steps[:, 1].tolist())
 
 
-def _counterparts(images: ImageSet, found: Discovery) -> tuple[int, ...]:
-    """Return for each true class the number whose colour it takes: its match's, or one nobody has."""
-    assert images.truth is not None
-    free = images.unlabelled
-    match = evaluation.matching(images.truth[free].numpy(), found.class_id[free].numpy())
-    cluster_of = {true: cluster for cluster, true in match.items() if true >= found.n_known}
-    spare = iter(range(len(found.names), len(found.names) + len(true_names(images))))
+def counterparts(subject: Subject) -> tuple[int, ...]:
+    """Return for each true class the number of the class whose colour it takes: its match's, or one nobody has."""
+    free = ~subject.labelled & (subject.class_of != JUNK)
+    if subject.truth is None or not free.any():
+        return ()
+    match = evaluation.matching(subject.truth[free], subject.class_of[free])
+    cluster_of = {true: cluster for cluster, true in match.items() if true >= subject.n_known}
+    first_free = max(subject.names, default=-1) + 1
+    spare = iter(range(first_free, first_free + len(subject.true_names)))
     return tuple(
-        number if number < found.n_known else cluster_of[number] if number in cluster_of else next(spare)
-        for number in range(len(true_names(images)))
+        number if number < subject.n_known else cluster_of[number] if number in cluster_of else next(spare)
+        for number in range(len(subject.true_names))
     )

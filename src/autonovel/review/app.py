@@ -30,7 +30,8 @@ STATIC = {
     "tiles.js": "text/javascript",
 }
 REPORT_POLICY = (  # the report brings its own script; in a sandbox it cannot reach this server's addresses
-    "sandbox allow-scripts; default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    "sandbox allow-scripts; default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'"
 )
 KEEP = {"Cache-Control": "private, max-age=86400, immutable"}
 
@@ -48,9 +49,9 @@ def make_app(view: View, port: int, token: str) -> ASGIApp:
         return _static(name) if name in STATIC else _error("there is no such file", 404)
 
     def report(_: Request) -> Response:
-        path = view.run.folder / "report.html"
-        if not path.is_file():
-            return _error("this run has no report", 404)
+        path = view.report
+        if path is None:
+            return _error("this run has no report in one file; open its report.html from disk", 404)
         headers = {"Content-Security-Policy": REPORT_POLICY}
         return Response(path.read_bytes(), media_type="text/html", headers=headers)
 

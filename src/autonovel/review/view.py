@@ -58,7 +58,7 @@ class View:
             "key": self.key,
             "cells": {"columns": sheets.COLUMNS, "most": sheets.MOST},
             "missing": self.images_missing,
-            "report": (self.run.folder / "report.html").is_file(),
+            "report": self.report is not None,
             "edits": len(logged),
             "undo": last[0].told if last else None,
             "history": [
@@ -71,6 +71,12 @@ class View:
             "junk": {"size": len(sorting.members(JUNK)), "sample": self._sample(JUNK)},
             "free_name": self.run.free_name(),
         }
+
+    @property
+    def report(self) -> Path | None:
+        """Return the report if it is one file: one with files beside it could not reach them through the guard."""
+        path = self.run.folder / "report.html"
+        return path if path.is_file() and not path.with_suffix("").is_dir() else None
 
     def _sample(self, number: int) -> list[int]:
         """Return the rows of the most central images of a class."""

@@ -75,7 +75,7 @@ class Centres(Stage):
     """k-means on a pretrained network's own features: the classifier of labels and clusters on top of them."""
 
     epochs: int = setting(30, "passes over all images", low=1)
-    lr: float = setting(10.0, "peak learning rate; features of unit length want a large one", low=0)
+    lr: float = setting(3.0, "peak learning rate; features of unit length want a large one", low=0)
     weight_decay: float = setting(0.0, "L2 penalty", low=0)
     schedule: str = setting("tail", "shape of the learning rate over the epochs",
                             choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip

@@ -10,8 +10,8 @@ from autonovel.settings.section import DTC, Section, setting
 class Count(Section):
     """How many new classes there are."""
 
-    new_classes: str = setting("", "number of new classes: a number, auto (estimate it), or empty (what the source "
-                               "of images says)")  # fmt: skip
+    new_classes: str = setting("", "number of new classes: a number, auto (estimate it), published (DTC's stored "
+                               "estimate, where there is one), or empty (what the source of images says)")  # fmt: skip
     most: int = setting(100, "largest number of new classes considered", DTC, low=2)
     features: str = setting("metric", "metric: features of stages 1 and 2, scaled by how images of one known class "
                             "differ; pretrained: likewise, of stage 1 alone; plain: those of stage 2 as they are",
@@ -20,6 +20,11 @@ class Count(Section):
                               "known images few (0: all)", low=0)  # fmt: skip
     shrinkage: float = setting(0.1, "share of the covariance inside known classes that is replaced by its mean "
                                "variance (metric)", low=0, high=1)  # fmt: skip
+    directions: int = setting(0, "directions kept, those along which known classes lie farthest apart (metric; 0: all)",
+                              low=0)  # fmt: skip
+    probes: str = setting("random", "known classes that play new ones: a random share; held-out: each group of "
+                          "pretrain.held_out in turn, and the mean of what they say, rounded up",
+                          choices=("random", "held-out"))  # fmt: skip
     probe_share: float = setting(0.125, "share of the known classes that play new ones, at least four (0: none, "
                                  "the silhouette alone decides)",
                                  "10 of 80 classes in " + DTC, low=0, high=0.9)  # fmt: skip
@@ -42,5 +47,5 @@ class Count(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         asked = self.new_classes
-        if asked not in ("", "auto") and not (asked.isdecimal() and 2 <= int(asked) < 10**6):
-            raise UsageError(f"new_classes is {asked!r}; give a whole number from 2 on, or auto.")
+        if asked not in ("", "auto", "published") and not (asked.isdecimal() and 2 <= int(asked) < 10**6):
+            raise UsageError(f"new_classes is {asked!r}; give a whole number from 2 on, or auto, or published.")

@@ -21,6 +21,7 @@ class Run(Section):
     parallel: bool = setting(False, "train the systems' last stages as processes beside each other (CPU only)")
     checkpoint_seconds: float = setting(20.0, "seconds between checkpoints inside a stage", low=0)
     cuda_graphs: bool = setting(True, "on a CUDA device, record each step as a graph and replay it")
+    report: bool = setting(True, "draw the report at the end; off where only the numbers matter")
     map_points: int = setting(2000, "images on the report's t-SNE map", low=10)
 
 
@@ -30,9 +31,10 @@ class Data(Section):
 
     source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, a folder of images, "
                           "a table of them, tar shards, or the caller's arrays",
-                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "folder", "table", "shards"),
-                          )  # fmt: skip
+                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "omniglot", "folder", "table",
+                                   "shards"))  # fmt: skip
     path: str = setting("", "folder of the benchmark's files or of images, or table of images (--data)")
+    alphabet: str = setting("", "evaluation alphabet whose characters are the new classes (omniglot)")
     known: tuple[str, ...] = setting((), "names of the known classes")
     first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
     new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")
@@ -68,7 +70,8 @@ class Network(Section):
     """Which feature extractor."""
 
     name: str = setting("resnet18", "feature extractor", "paper, section 3.1",
-                        choices=("resnet18", "small", "efficientnet-lite0"))  # fmt: skip
+                        choices=("resnet18", "small", "vgg", "efficientnet-lite0"))  # fmt: skip
+    head_width: int = setting(0, "units of a hidden layer (linear, BatchNorm, ReLU) inside each head (0: none)", low=0)
     adapter: int = setting(0, "width of the trainable layer on top of a pretrained network (0: none)", low=0)
     unit_length: bool = setting(False, "scale the features of a pretrained network to unit length")
     cached_views: int = setting(0, "compute a pretrained network's features once, of each image and of random views "

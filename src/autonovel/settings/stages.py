@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from autonovel.errors import UsageError
 from autonovel.settings.images import Augment
-from autonovel.settings.section import CODE, Section, setting
+from autonovel.settings.section import CODE, DTC, Section, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,19 @@ FROZEN = ("stem", "block1", "block2", "block3")
 class Pretrain(Stage):
     """Stage 1: learn features without labels, on all images."""
 
-    kind: str = setting("rotation", "rotation; supervised: stage 2 trains the whole network from scratch; "
+    kind: str = setting("rotation", "rotation; prototypical: metric learning on known classes; "
+                        "supervised: stage 2 trains the whole network from scratch; "
                         "none: stage 2 starts from random weights; weights: start from a file; imagenet: start from "
                         "the weights of the network's package", "paper, section 2.1",
-                        choices=("rotation", "supervised", "none", "weights", "imagenet"))  # fmt: skip
+                        choices=("rotation", "prototypical", "supervised", "none", "weights", "imagenet"))  # fmt: skip
+    images: str = setting("all", "rotation learns from all images, or from the labelled alone, so that runs with other "
+                          "unlabelled images may share it; prototypical always from the labelled",
+                          choices=("all", "labelled"))  # fmt: skip
+    held_out: tuple[str, ...] = setting((), "groups of known classes (what stands before a / in their names) that "
+                                        "prototypical pretraining does not see: the count may use them")  # fmt: skip
+    classes_per_batch: int = setting(20, "known classes in a batch, in equal numbers (prototypical)", DTC, low=2)
+    support: int = setting(5, "images of each that make its prototype; the others are to be told (prototypical)", DTC,
+                           low=1)  # fmt: skip
     weights: str = setting("", "safetensors file of a trunk (kind = weights; with imagenet, one to go on from)")
     rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
                              choices=("four", "one"))  # fmt: skip
@@ -58,6 +67,11 @@ class Pretrain(Stage):
                             choices=("constant", "step", "multistep", "one-cycle", "tail"))  # fmt: skip
     decay_at: tuple[int, ...] = setting((60, 120, 160, 200), "epochs of decay (multistep)", CODE)
     decay_factor: float = setting(0.2, "factor of each decay (step, multistep)", CODE, low=0)
+
+    @property
+    def labelled_only(self) -> bool:
+        """Return whether stage 1 sees the labelled images alone, and so does not depend on the others."""
+        return self.kind == "prototypical" or self.images == "labelled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +92,8 @@ class Joint(Stage):
     batch: str = setting("fixed", "fixed: the same number of labelled images in every batch; merged: one shuffle "
                          "of all images", choices=("fixed", "merged"))  # fmt: skip
     labelled_per_batch: int = setting(0, "labelled images in a fixed batch (0: half)", low=0)
+    epoch: str = setting("all", "an epoch has batches for as many images as there are (all), or passes over the "
+                         "labelled ones once (labelled: fixed batches only)", choices=("all", "labelled"))  # fmt: skip
     views: str = setting("joint", "joint: both views in one forward pass; separate: a pass and BatchNorm statistics "
                          "each", choices=("joint", "separate"))  # fmt: skip
     ce: bool = setting(True, "cross-entropy on the labelled images", "paper, eq. 1")
@@ -108,3 +124,6 @@ class Joint(Stage):
         super().__post_init__()
         if not (self.ce or self.bce or self.consistency):
             raise UsageError("ce, bce and consistency are all off; nothing is left to learn from.")
+        if self.epoch == "labelled" and self.batch == "merged":
+            raise UsageError("epoch is labelled, which only batches with a fixed share of labelled images have; "
+                             "set batch=fixed, or epoch=all.")  # fmt: skip

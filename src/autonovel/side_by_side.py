@@ -1,0 +1,141 @@
+"""Many whole runs: one after another, or several beside each other in processes of their own.
+
+A small network leaves most of a GPU idle, and start, images and report keep it waiting; several processes fill it.
+Each process goes on to the next run when it is done with one, so that imports and decoded images are paid for once.
+"""
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
+
+from rich.console import Console
+
+from autonovel.companion import usable_cores
+from autonovel.errors import AutonovelError
+from autonovel.variants import Variant
+
+LOG = ".log"
+THREADS = "OMP_NUM_THREADS"
+DIED = "a process ended all at once, killed or out of memory. The same command goes on; try a smaller --beside."
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """A run to be made, as ``run_recipe`` takes it."""
+
+    recipe: str
+    folder: Path
+    seed: int
+    sets: tuple[str, ...]
+    device: str
+    keep_going: bool
+    stages: tuple[int, ...]
+    variant: Variant
+    bases: tuple[Path, ...] = ()
+
+
+def carry_out(orders: Sequence[RunOrder], beside: int, console: Console) -> None:
+    """Make all runs, ``beside`` at a time, and raise the first error after the others are done.
+
+    Runs beside each other write their progress to a log beside their folders; here a line tells of each that is done,
+    and how long the rest will take.
+    """
+    failures: list[AutonovelError] = []
+    if min(beside, len(orders)) <= 1:
+        for place, order in enumerate(orders):
+            try:
+                _make(order, None, announced=place > 0)
+            except AutonovelError as error:
+                console.print(f"error: {order.folder.name}: {error}", highlight=False, markup=False)
+                failures.append(error)
+    else:
+        failures = _in_processes(orders, min(beside, len(orders)), console)
+    if failures:
+        raise failures[0]
+
+
+def _in_processes(orders: Sequence[RunOrder], beside: int, console: Console) -> list[AutonovelError]:
+    start, done, failures = time.monotonic(), 0, list[AutonovelError]()
+    told = f"{len(orders)} runs, {beside} at a time; the log of each is {orders[0].folder.parent / ('*' + LOG)}."
+    console.print(told, highlight=False, soft_wrap=True)
+    with _threads_for(beside):
+        # spawned, not forked: a forked process cannot use CUDA
+        pool = ProcessPoolExecutor(beside, multiprocessing.get_context("spawn"), _die_with_parent)
+        try:
+            waiting: dict[Future[None], RunOrder] = {pool.submit(_make_quietly, order): order for order in orders}
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    order, done = waiting.pop(future), done + 1
+                    said = _outcome(future, failures)
+                    left = (time.monotonic() - start) / done * len(waiting)
+                    console.print(
+                        f"{order.folder.name}: {said} ({done} of {len(orders)}, about {left:.0f} s left)",
+                        highlight=False, markup=False, soft_wrap=True,
+                    )  # fmt: skip
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return failures
+
+
+def _outcome(future: "Future[None]", failures: list[AutonovelError]) -> str:
+    try:
+        future.result()
+    except AutonovelError as error:
+        failures.append(error)
+    except BrokenProcessPool:  # the others of the pool are lost with it; what they finished is on disk
+        failures.append(AutonovelError(DIED))
+    else:
+        return "done"
+    return f"error: {failures[-1]}"
+
+
+class _threads_for:  # noqa: N801 - used as a context
+    """Give each of several processes its share of the cores, unless the user has said otherwise."""
+
+    def __init__(self, processes: int) -> None:
+        self.mine = THREADS not in os.environ
+        self.share = max(1, usable_cores() // processes)
+
+    def __enter__(self) -> None:
+        if self.mine:
+            os.environ[THREADS] = str(self.share)
+
+    def __exit__(self, *_: object) -> None:
+        if self.mine:
+            del os.environ[THREADS]
+
+
+def _die_with_parent() -> None:
+    """End this process when its parent does, killed or not."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _make_quietly(order: RunOrder) -> None:
+    order.folder.parent.mkdir(parents=True, exist_ok=True)
+    place = order.folder.parent / (order.folder.name + LOG)
+    with place.open("a", encoding="utf-8") as log:
+        _make(order, Console(file=log, width=120), announced=False)
+
+
+def _make(order: RunOrder, console: Console | None, announced: bool) -> None:
+    from autonovel.commands import run_recipe
+
+    o = order
+    run_recipe(
+        o.recipe, o.folder, o.seed, list(o.sets), o.device, True, False, o.keep_going, time.monotonic(), o.bases,
+        o.stages, o.variant, console, announced,
+    )  # fmt: skip

@@ -1,0 +1,88 @@
+"""autonovel discover, from a folder to classes."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from autonovel.evaluation import accuracy
+from image_files import write_digits
+from runs import TINY, autonovel
+from test_photos import write_photos
+
+SMALL = ["run.map_points=40", "pretrain.epochs=1", "supervised.epochs=2", "joint.epochs=2", "count.halves=0"]
+
+
+def sets(*changes: str) -> list[str]:
+    return [word for change in changes for word in ("--set", change)]
+
+
+def rows(run: Path) -> list[dict[str, str]]:
+    with (run / "discovery.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_small_pictures_go_the_papers_way(tmp_path: Path) -> None:
+    root = write_digits(tmp_path / "digits", per_class=40)
+    (root / "unlabelled" / "torn.png").write_bytes(b"no image")
+    (root / "truth.csv").unlink()
+    done = autonovel("discover", root, "--out", tmp_path / "run", *sets(*SMALL, "data.size=12"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    expected = ("400 images", "known classes (5)", "to be discovered: 200", "cannot be read: 1", "Takes about",
+                "Writes", "Method: chosen by trials", "1 files could not be read", "Next: autonovel")  # fmt: skip
+    for words in expected:
+        assert words in done.stdout, words
+    found = rows(tmp_path / "run")
+    assert len(found) == 401 and sum(row["status"].startswith("unreadable") for row in found) == 1
+    choice = json.loads((tmp_path / "run" / "choice.json").read_text())
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["primary"] == choice["chosen"] and len(choice["trials"]) == 1
+    assert json.loads((tmp_path / "run" / "count.json").read_text())["true"] is None
+    again = autonovel("discover", root, "--out", tmp_path / "run", *sets(*SMALL, "data.size=12"), cwd=tmp_path)
+    assert again.returncode == 2 and "--resume" in again.stderr
+    resumed = autonovel("discover", root, "--out", tmp_path / "run", "--resume", *sets(*SMALL, "data.size=12"))
+    assert resumed.returncode == 0 and "nothing was left to do" in resumed.stdout
+
+
+@pytest.mark.slow
+def test_photos_are_found_quickly_by_their_features(tmp_path: Path) -> None:
+    root = write_photos(tmp_path / "photos", per_class=12)
+    done = autonovel("discover", root, "--quick", "--new-classes", 2, "--size", 48, "--out", tmp_path / "run",
+                     "--backbone", "efficientnet-lite0", "--device", "cpu", *sets("run.map_points=20"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Quick: k-means on features" in done.stdout and "2 known classes are few" in done.stdout
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert list(results["systems"]) == ["kmeans-pretrained"]
+    found = [row for row in rows(tmp_path / "run") if not row["given_label"]]
+    truth = ["blue" in row["path"] for row in found]
+    assert accuracy([int(one) for one in truth], [int(row["class_id"]) - 2 for row in found]) > 0.9  # type: ignore[arg-type]
+    told = autonovel("predict", tmp_path / "run", root / "red", root / "unlabelled", "--device", "cpu")
+    assert told.returncode == 0, told.stderr
+    answers = {row["path"]: row["class_name"] for row in csv.DictReader(told.stdout.splitlines())}
+    assert len(answers) == 36 and set(answers.values()) <= {"red", "green", "new-1", "new-2"}
+
+
+def test_a_table_can_be_discovered_with_a_recipe_of_ones_own(tmp_path: Path) -> None:
+    root = write_digits(tmp_path / "digits", per_class=40)
+    lines = ["path,label"]
+    for path in sorted(root.rglob("*.png")):
+        folder = path.parent.name
+        lines.append(f"digits/{path.relative_to(root)},{'' if folder == 'unlabelled' else folder}")
+    (tmp_path / "images.csv").write_text("\n".join(lines) + "\n")
+    done = autonovel("discover", tmp_path / "images.csv", "--recipe", TINY, "--new-classes", 5, "--method", "kmeans",
+                     "--out", tmp_path / "run", *sets("pretrain.epochs=1", "run.map_points=40"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Recipe" in done.stdout and len(rows(tmp_path / "run")) == 400
+
+
+def test_nothing_is_begun_where_nothing_can_be_discovered(tmp_path: Path) -> None:
+    missing = autonovel("discover", tmp_path / "nowhere", "--out", tmp_path / "run")
+    assert missing.returncode == 2 and "give a folder of images" in missing.stderr
+    (tmp_path / "one" / "cat").mkdir(parents=True)
+    Image.new("RGB", (50, 50)).save(tmp_path / "one" / "cat" / "a.png")
+    alone = autonovel("discover", tmp_path / "one", "--out", tmp_path / "run")
+    assert alone.returncode == 2 and "1 known class" in alone.stderr and "1 images" in alone.stdout
+    assert not (tmp_path / "run").exists()
