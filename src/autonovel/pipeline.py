@@ -289,6 +289,8 @@ def side_system(job: Job, name: str) -> None:
 
 def _new_class(job: Job, embedding: Embedding) -> torch.Tensor:
     """Return the new class, from 0 on, of each unlabelled image."""
+    if not embedding.p_new.shape[1]:  # there was nothing to discover
+        return torch.zeros(0, dtype=torch.int64)
     return embedding.p_new[job.train.unlabelled].argmax(dim=1)
 
 

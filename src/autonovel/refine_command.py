@@ -181,6 +181,9 @@ def _told(run: EditedRun, found: Refinement, settings: Recipe) -> list[str]:
         lines.append("Nothing is left to discover: stage 2 trains a classifier of the known classes alone.")
     if settings.pretrain.weights:
         lines.append(f"Training goes on from {settings.pretrain.weights}; stage 1 is not repeated.")
+    else:
+        lines.append(f"The model of {run.folder} is the pretrained network without a layer of its own: training goes "
+                     "on from that network.")  # fmt: skip
     return lines
 
 

@@ -119,7 +119,7 @@ def _true_names(images: ImageSet) -> tuple[str, ...]:
 def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
     """Return a finished run with all corrections made, and the row of ``discovery.csv`` of each image."""
     sorting, found = run.sorting, run.found
-    rows = np.flatnonzero(found.class_of != UNREADABLE)
+    rows = np.flatnonzero(run.seen)
     table = [run.table[row] for row in rows]
     numbers = {name: number for number, name in found.names.items()}
     answers = np.array([*sorting.answers, NONE], dtype=np.int64)  # what is no class found stays so
@@ -143,7 +143,7 @@ def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
         truth=None if truth is None else truth.truth.numpy().astype(np.int64),
         true_names=() if truth is None else truth.names,
         shape=tuple(run.facts["images"][1:]),
-        unreadable=len(run.table) - len(rows),
+        unreadable=int((found.class_of == UNREADABLE).sum()),
         n_edits=sum(edit.in_force for edit in run.edits()),
         found_names=found.names,
     )
