@@ -82,9 +82,16 @@ def test_trials_that_cannot_be_made_are_told_of_and_the_first_system_delivers(tm
     few = job(tmp_path / "few", cached_classes(n_known=3), heard)
     assert choosing.systems_in_order(few)[0] == "rankstats-incremental"
     assert "takes 4 known classes, and there are 3" in heard.said[-1]
-    small = job(tmp_path / "small", cached_classes(n_known=4, each=3), heard)
-    assert choosing.systems_in_order(small)[0] == "rankstats-incremental"
-    assert "could not be tried out on the labelled images" in heard.said[-1] and "batch" in heard.said[-1]
+    learned = job(tmp_path / "learned", cached_classes(n_known=4), heard)
+    pretrain = replace(learned.recipe.pretrain, kind="prototypical")
+    assert choosing.systems_in_order(replace(learned, recipe=replace(learned.recipe, pretrain=pretrain)))
+    assert "learned from the labels" in heard.said[-1]
+
+
+def test_a_trial_makes_do_with_few_images(tmp_path: Path) -> None:
+    heard = Heard()
+    assert choosing.systems_in_order(job(tmp_path, cached_classes(n_known=4, each=4), heard, **{"run.trials": 1}))
+    assert "found again" in heard.said[-1]
 
 
 def test_a_hair_of_a_lead_leaves_the_order_as_it_is() -> None:

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from autonovel import planning, recipe, timing
+from autonovel.data import ImageSet
+from autonovel.data.checks import check_problem
 from autonovel.data.inventory import Duplicates, Inventory
 from autonovel.errors import InputError, UsageError
 from autonovel.planning import Wish, plan
@@ -52,9 +54,12 @@ def test_a_person_can_choose_otherwise(tmp_path: Path) -> None:
     assert scratch.count.new_classes == "7"
     started = settings(PILE, Wish(backbone="small", weights=tmp_path / "trunk.safetensors"))
     assert started.pretrain.kind == "weights" and started.pretrain.weights.endswith("trunk.safetensors")
+    assert settings(PILE, Wish(weights=tmp_path / "trunk.safetensors")).pretrain.kind == "weights"  # whatever the size
     assert settings(PILE, Wish(method="dtc")).run.systems == ("dtc", "kmeans-pretrained")
     demo = settings(PILE, Wish(recipe="demo"))
     assert demo.name == "demo" and demo.data.size == 14 and demo.run.trials == 1
+    assert settings(PILE, Wish(recipe="photos")).run.trials == 3  # its own
+    assert settings(replace(PILE, median=(32, 30)), Wish(recipe="cifar10-fast")).data.size == 30  # which names none
 
 
 def test_quick_is_features_and_kmeans_and_says_so() -> None:
@@ -68,13 +73,33 @@ def test_quick_is_features_and_kmeans_and_says_so() -> None:
 
 def test_few_images_get_small_batches_and_many_fewer_epochs() -> None:
     few = settings(replace(PILE, classes=dict.fromkeys("abcd", 5), unlabelled=9), Wish())
-    assert few.supervised.batch_size <= 10 and few.joint.batch_size <= 19 and few.joint.labelled_per_batch <= 10
+    joint = few.incremental
+    assert few.supervised.batch_size == 20 and (joint.batch_size, joint.labelled_per_batch) == (25, 16)
     many = settings(replace(PILE, unlabelled=5000), Wish())
     assert many.joint.epochs == 10 and many.joint.ramp_epochs == 5 and settings(PILE, Wish()).joint.epochs == 40
 
 
+def test_a_few_tiny_classes_do_not_shrink_the_batches_of_all() -> None:
+    uneven = settings(replace(PILE, classes={"a": 2, "b": 2, "c": 500, "d": 500}, unlabelled=3000), Wish())
+    assert uneven.supervised.batch_size == uneven.joint.batch_size == 32 and uneven.centres.batch_size == 128
+
+
+@pytest.mark.parametrize("method", ["dtc", "kcl", "mcl", "rankstats"])
+@pytest.mark.parametrize("side", [28, 300])
+def test_every_method_fits_few_images_of_any_size(method: str, side: int) -> None:
+    few = replace(PILE, median=(side, side), classes=dict.fromkeys("abcd", 10), unlabelled=30)
+    chosen = settings(few, Wish(method=method, new_classes="3", size=24 if side < 40 else 40))
+    pixels = torch.zeros(70, 3, chosen.data.size, chosen.data.size, dtype=torch.uint8)
+    y = torch.cat([torch.arange(40) % 4, torch.full((30,), -1)])
+    check_problem(ImageSet(pixels, y, tuple(map(str, range(70))), tuple("abcd")), 3, chosen)
+    parts = timing.estimate(chosen, timing.Sizes((10,) * 4, 30, 3), torch.device("cpu"))
+    assert parts["systems"] > 0
+
+
 def test_doubts_are_told_before_training() -> None:
     few = plan(replace(PILE, classes={"a": 5, "b": 6, "c": 4}), Wish()).beware
+    made = plan(replace(PILE, classes={"a": 5, "b": 6, "c": 4}), Wish())
+    assert not any("trials" in text for text in made.said)
     assert any("3 known classes are few" in text for text in few) and any("about 5 images" in text for text in few)
     assert plan(PILE, Wish()).beware == ()
 

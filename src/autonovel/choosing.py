@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from autonovel import draws, record
+from autonovel.batches import fitting_batches
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.errors import AutonovelError, GuardError
 from autonovel.labels import LABELS
-from autonovel.run_folder import FORMAT, read_json, replace_file, write_json
+from autonovel.recipe import flatten, restore
+from autonovel.run_folder import FORMAT, read_json, write_json
 from autonovel.settings import Joint, Recipe
 from autonovel.training.display import Display
+from autonovel.variants import copy_stage
 
 if TYPE_CHECKING:
     from autonovel.pipeline import Job
@@ -39,6 +42,7 @@ def systems_in_order(job: "Job") -> tuple[str, ...]:
         return systems
     path = job.folder / CHOICE
     content = read_json(path) if path.exists() else _choose(job, candidates)
+    shutil.rmtree(job.folder / "choice", ignore_errors=True)
     chosen = str(content["chosen"])
     record.chosen(job.folder, chosen)
     return chosen, *(name for name in systems if name != chosen)
@@ -74,7 +78,6 @@ def _choose(job: "Job", candidates: list[str]) -> dict[str, Any]:
         "seconds": time.monotonic() - start,
     }
     write_json(job.folder / CHOICE, content)
-    shutil.rmtree(folder, ignore_errors=True)
     job.display.say(str(content["why"]))
     return content
 
@@ -88,9 +91,14 @@ def _obstacle(job: "Job") -> str:
             f"Which system to trust could not be tried out: that takes {FEWEST_HIDDEN + FEWEST_TAUGHT} known classes, "
             f"and there are {n_known}. Chose {first}; --method chooses another."
         )
+    if job.recipe.pretrain.kind == "prototypical":
+        return (
+            "Which system to trust could not be tried out: prototypical pretraining learned from the labels of all "
+            f"known classes, so none of them can play a new one. Chose {first}; --method chooses another."
+        )
     part = _Part(job, 0)
     try:
-        check_problem(part.images, part.n_hidden, replace(job.recipe, run=replace(job.recipe.run, trials=0)), seen=True)
+        check_problem(part.images, part.n_hidden, _fitting(job.recipe, part), seen=True)
     except AutonovelError as error:
         return f"Which system to trust could not be tried out on the labelled images ({error}) Chose {first}."
     return ""
@@ -125,11 +133,13 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
 
     part = _Part(job, number)
     display = _Prefixed(job.display, f"trial {number + 1} of {job.recipe.run.trials}: ")
-    recipe = _as_long(job.recipe, int(job.train.unlabelled.sum()) / max(int(part.images.unlabelled.sum()), 1))
+    longer = int(job.train.unlabelled.sum()) / max(int(part.images.unlabelled.sum()), 1)
+    recipe = _as_long(_fitting(job.recipe, part), longer)
     trial = replace(
         job, recipe=recipe, train=part.images, test=None, n_new=part.n_hidden, folder=folder, display=display
     )
-    _share_stage_1(job.folder, folder)
+    for stage in sorted((job.folder / "stages").glob("1-*")):  # what was learned without labels
+        copy_stage(stage, folder / "stages" / stage.name)
     found = {}
     for name in candidates:
         try:
@@ -142,6 +152,12 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
         assert scores is not None
         found[name] = scores["acc"]
     return {"hidden": list(part.images.new_names), "found": found}
+
+
+def _fitting(recipe: Recipe, part: _Part) -> Recipe:
+    """Return the recipe with batches that the fewer images of a trial can fill."""
+    free = int(part.images.unlabelled.sum())
+    return restore(flatten(recipe) | fitting_batches(recipe, len(part.images) - free, free))
 
 
 def _as_long(recipe: Recipe, factor: float) -> Recipe:
@@ -161,14 +177,6 @@ def _stretched(joint: Joint, times: float) -> Joint:
         keep_embeddings_at=(),
         watch=0,
     )
-
-
-def _share_stage_1(folder: Path, trial: Path) -> None:
-    """Take over the features that were learned without labels."""
-    for stage in sorted((folder / "stages").glob("1-*")):
-        for name in ("model.safetensors", "stage.json"):  # the mark of a finished stage goes last
-            if (stage / name).exists() and not (trial / "stages" / stage.name / name).exists():
-                replace_file(trial / "stages" / stage.name / name, (stage / name).read_bytes())
 
 
 def _best(means: dict[str, float], candidates: list[str]) -> str:

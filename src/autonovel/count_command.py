@@ -127,15 +127,15 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
 
 
 def _redraw(job: "Job") -> None:
-    """Write the report of a finished run anew, with the count in it."""
-    from autonovel import discovery, pipeline
-    from autonovel.embedding import Embedding
-    from autonovel.run_folder import read_json
-
-    embedding = Embedding.load(job.folder / "embedding.safetensors")
-    found = discovery.discover(job.train, embedding)
+    """Write the report of a finished run anew, with the count in it and all corrections made."""
     job.display.say("Drawing the report anew, with the count in it.")
-    pipeline.draw(job, embedding, found, read_json(job.folder / "results.json"))
+    try:
+        from autonovel.report.build import PAGE
+        from autonovel.report.command import write_corrected_report
+
+        write_corrected_report(job.folder, job.folder / PAGE, None, None, 0, job.display)
+    except ImportError as error:
+        job.display.say(f"No report was written: it needs the package {error.name}. Everything else is there.")
 
 
 def _print(console: Console, content: dict[str, Any], folder: Path, seconds: float) -> None:

@@ -213,9 +213,9 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
         rest = [names[number] for number in chosen.classes[chosen.n_anchors :]]
         of_group = f" ({chosen.group})" if chosen.group else ""
         stage = "pretraining" if job.recipe.pretrain.kind == "prototypical" else "stage 2"
+        untaught = "" if settings.features == "pretrained" else f", and {stage} was trained without them"
         said.append(
-            f"{len(chosen.classes)} of {n_known} known classes{of_group} played new ones, and {stage} was trained "
-            "without them: "
+            f"{len(chosen.classes)} of {n_known} known classes{of_group} played new ones{untaught}: "
             f"{', '.join(names[number] for number in chosen.anchors)} held in their clusters, {', '.join(rest)} to be "
             "found again. The mean of what their accuracy and the silhouette say decides."
         )

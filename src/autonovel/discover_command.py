@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from autonovel import planning, recipe
-from autonovel.commands import run_recipe
+from autonovel.commands import check_place, run_recipe
 from autonovel.errors import UsageError
 from autonovel.planning import Plan, Wish
 
@@ -37,12 +37,9 @@ def discover(
     if not place.exists():
         raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
     console, chosen = Console(), devices.pick(device)
-    folder = out or Path("runs") / f"{place.resolve().stem or 'discover'}-seed{seed}"
-    if not (resume or overwrite) and (folder / "run.json").exists():
-        raise UsageError(
-            f"{folder} holds a run already. Finish it, or see its table again, with --resume; replace it with "
-            "--overwrite; or choose another folder with --out."
-        )
+    name = place.resolve().stem if place.is_file() else place.resolve().name
+    folder = out or Path("runs") / f"{name or 'discover'}-seed{seed}"
+    check_place(folder, resume, overwrite)
     display = TerminalDisplay(console)
     found = inventory_of(place, display)
     display.close()

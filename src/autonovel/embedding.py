@@ -63,7 +63,8 @@ def features(model: Model, images: Tensor | Streamed) -> Tensor:
     z = torch.empty(len(images), model.trunk.n_features)
     done = 0
     for chunk in images.split(CHUNK):
-        z[done : done + len(chunk)] = model.clean_features(chunk)
+        if len(chunk):  # a transformer cannot be asked about no image at all
+            z[done : done + len(chunk)] = model.clean_features(chunk)
         done += len(chunk)
     if not torch.isfinite(z).all():
         raise GuardError("the features are not finite numbers, so nothing can be delivered. Try a lower learning rate.")

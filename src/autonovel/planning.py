@@ -7,8 +7,10 @@ from statistics import median
 from typing import Any
 
 from autonovel import hub
+from autonovel.batches import fitting_batches
 from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
+from autonovel.recipe import load
 
 SMALL = 40  # pixels up to which pictures are learned from scratch, as the paper does
 LARGEST_FROM_SCRATCH = 64  # pixels to which larger ones are scaled there
@@ -21,7 +23,6 @@ HUB_SIDE = 160
 FEW_CLASSES, FEW_IMAGES = 4, 10  # known classes, and images of each, below which discovery has little to go by
 JOINT_IMAGES = 48_000  # unlabelled images that joint training on cached features looks at, over all its epochs
 EPOCHS = (10, 40)  # at least and at most, for that
-SMALLEST_BATCH = 4
 
 
 @dataclass(frozen=True)
@@ -62,27 +63,22 @@ def plan(found: Inventory, wish: Wish, device: str = "cpu") -> Plan:
     settings: dict[str, Any] = {"count.new_classes": wish.new_classes}
     if wish.truth:
         settings["data.truth"] = str(wish.truth)
-    if wish.recipe:
-        said = [f"Recipe {wish.recipe}, as asked."]
-        if wish.size:
-            settings["data.size"] = wish.size
-        settings |= _systems(wish, "", said)
-        return Plan(wish.recipe, settings, tuple(said), _beware(found))
     side = min(found.median or (0, 0))
-    photos = _is_pretrained(wish) or (not wish.backbone and not wish.pretraining and side > SMALL)
+    if wish.recipe:
+        return _as_asked(found, wish, settings, side)
+    photos = _is_pretrained(wish) or not (wish.backbone or wish.pretraining or wish.weights or side <= SMALL)
     deep = photos and device == "cuda" and not wish.quick and not wish.backbone.startswith(hub.PREFIX)
     recipe, said = ("photos-deep" if deep else "photos" if photos else "folder"), list[str]()
     if wish.backbone.startswith(hub.PREFIX):
         settings |= _of_the_hub(wish, device, said)
     else:
         settings |= _network(wish, side, photos, deep, said)
-    settings |= _systems(wish, recipe, said)
-    settings |= _batches(found, photos)
+    settings |= _systems(wish, recipe, said, len(found.classes) >= FEW_CLASSES)
     if photos:
         settings |= _lengths(found)
     if wish.quick and photos:
         settings |= {"supervised.epochs": 0, "network.cached_views": 1}
-    return Plan(recipe, settings, tuple(said), _beware(found))
+    return Plan(recipe, _filled(recipe, settings, found), tuple(said), _beware(found))
 
 
 def _check(found: Inventory, wish: Wish) -> None:
@@ -128,7 +124,12 @@ def _of_the_hub(wish: Wish, device: str, said: list[str]) -> dict[str, Any]:
     hub.check_side(found.name, found.config, size)
     said.append(f"Network: {found.name} ({found.config.get('model_type', 'of unknown type')}), pretrained, on pictures "
                 f"of {size}×{size}; its features are computed once.")  # fmt: skip
-    return {"data.size": size, "network.name": "hf", "network.model": found.name}
+    here = Path(found.name).expanduser()  # a folder is found again from anywhere, a name on the hub as it is
+    return {
+        "data.size": size,
+        "network.name": "hf",
+        "network.model": str(here.resolve()) if here.is_dir() else found.name,
+    }
 
 
 def _network(wish: Wish, side: int, photos: bool, deep: bool, said: list[str]) -> dict[str, Any]:
@@ -154,33 +155,35 @@ def _network(wish: Wish, side: int, photos: bool, deep: bool, said: list[str]) -
     return own | ({"pretrain.weights": str(wish.weights)} if wish.weights else {})
 
 
-def _systems(wish: Wish, recipe: str, said: list[str]) -> dict[str, Any]:
-    """Return which systems run, and whether trials choose the one that delivers."""
+def _as_asked(found: Inventory, wish: Wish, settings: dict[str, Any], side: int) -> Plan:
+    """Return the plan for a recipe that a person named; only what a folder needs is changed."""
+    said, chosen = [f"Recipe {wish.recipe}, as asked."], load(wish.recipe).recipe
+    if wish.size or not chosen.data.size:
+        settings["data.size"] = wish.size or min(side, LARGEST_FROM_SCRATCH)
+    several = len([name for name in chosen.run.systems if name != "kmeans-pixels"]) > 1
+    settings |= _systems(wish, "", said, len(found.classes) >= FEW_CLASSES and several)
+    if wish.method == "auto" and not chosen.run.trials:
+        settings["run.trials"] = 1
+    return Plan(wish.recipe, _filled(wish.recipe, settings, found), tuple(said), _beware(found))
+
+
+def _filled(recipe: str, settings: dict[str, Any], found: Inventory) -> dict[str, Any]:
+    """Return the settings with batches that the images can fill."""
+    chosen = load(recipe, settings).recipe
+    return settings | fitting_batches(chosen, sum(found.classes.values()), found.unlabelled)
+
+
+def _systems(wish: Wish, recipe: str, said: list[str], enough: bool) -> dict[str, Any]:
+    """Return which systems run, and whether trials choose the one that delivers, if there are ``enough`` classes."""
     if wish.quick:
         said.append("Quick: k-means on features, without ranking statistics; a first look, not the best that can be.")
         return {"run.systems": [QUICK[recipe]], "run.trials": 0}
     if wish.method == "auto":
-        said.append("Method: chosen by trials, in which some known classes play new ones.")
-        return {} if recipe else {"run.trials": 1}
+        if enough:
+            said.append("Method: chosen by trials, in which some known classes play new ones.")
+        return {}
     others = [QUICK[recipe]] if recipe in QUICK and QUICK[recipe] != wish.method else []
     return {"run.systems": [wish.method, *others], "run.trials": 0}
-
-
-def _batches(found: Inventory, photos: bool) -> dict[str, Any]:
-    """Return batches that the images fill, also where half of the known classes are left out for a trial."""
-    labelled = sum(sorted(found.classes.values())[: max(len(found.classes) // 2, 1)])
-    half = 16 if photos else 32
-    known, free = (max(min(half, n), SMALLEST_BATCH) for n in (labelled, min(labelled, found.unlabelled)))
-    both = max(min(2 * half, labelled), SMALLEST_BATCH)
-    changed = {
-        "supervised.batch_size": both,
-        "joint.batch_size": known + free,
-        "joint.labelled_per_batch": known,
-        "centres.batch_size" if photos else "pretrain.batch_size": min(128 if photos else 64, max(labelled, 2)),
-    }
-    usual = {"supervised.batch_size": 2 * half, "joint.batch_size": 2 * half, "joint.labelled_per_batch": half,
-             "centres.batch_size": 128, "pretrain.batch_size": 64}  # fmt: skip
-    return {key: value for key, value in changed.items() if value != usual[key]}
 
 
 def _lengths(found: Inventory) -> dict[str, Any]:

@@ -10,19 +10,21 @@ from typing import Any
 from rich.console import Console
 
 from autonovel import recipe
+from autonovel.batches import fitting_batches
 from autonovel.carried import Carried
 from autonovel.commands import check_place, train_run
 from autonovel.edited import EditedRun, open_run
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS as SYSTEMS
 from autonovel.networks.adapted import ADAPTER
-from autonovel.refining import Refinement, fitting_batches, new_classes, refinement, system_of
+from autonovel.refining import Refinement, new_classes, refinement, system_of
 from autonovel.run_folder import FORMAT, LABELS, REFINED, read_json
 from autonovel.settings import PLACES, Recipe
 from autonovel.sorting import JUNK
 
 REFINED_NAME = re.compile(r"(.*)-refined(?:-(\d+))?")
 FIXED = ("data.", "network.", "pretrain.kind", "pretrain.weights")  # what a run goes on with
+CLASSIFIER_EPOCHS = 10  # of stage 2, where the run before had none
 FOLLOWERS = {"joint.": "incremental.", "kcl.": "mcl."}  # sections that are as another unless set
 NAMED = 12  # classes that are named one by one
 
@@ -131,6 +133,10 @@ def _next_settings(
         "count.new_classes": new_classes(found, asked),
         **_start(run, before),
     }
+    if not found.left and not before.supervised.epochs:
+        changes["supervised.epochs"] = CLASSIFIER_EPOCHS  # a run that only clustered has no stage 2 to go on with
+    if before.pretrain.kind not in ("imagenet", "none"):
+        changes["count.probe_share"] = 0  # the model that it starts from has seen all known classes
     followers = {
         follower + key.removeprefix(leader): value
         for leader, follower in FOLLOWERS.items()

@@ -1,23 +1,17 @@
 """From a corrected run to the next one: which new classes a person confirmed, what each image is labelled with now."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from autonovel import edits
-from autonovel.data.checks import clustering_sections
 from autonovel.data.given_labels import GivenLabels
 from autonovel.edited import EditedRun
 from autonovel.errors import UsageError
 from autonovel.labels import KNOWN_ONLY
-from autonovel.settings import Recipe
 from autonovel.sorting import JUNK, UNREADABLE, Sorting
 
 UNNAMED = re.compile(r"new-\d+")  # what a part split off is called where nobody gives it a name
-JOINT = {"rankstats": "joint", "rankstats-incremental": "incremental"}  # the settings of a system's joint training
-ON_UNLABELLED, ON_LABELLED = ("kcl", "mcl", "dtc"), ("similarity",)
 
 
 @dataclass(frozen=True)
@@ -145,27 +139,3 @@ def system_of(found: Refinement, primary: str) -> str:
     if not found.left:
         return KNOWN_ONLY
     return "rankstats-incremental" if primary == KNOWN_ONLY else primary
-
-
-def fitting_batches(settings: Recipe, labelled: int, unlabelled: int) -> dict[str, Any]:
-    """Return changes of those batches that the images would not fill any more."""
-    out: dict[str, Any] = {}
-    system = settings.run.systems[0]
-    most = Counter(supervised=labelled if settings.supervised.epochs else 0)
-    for section in clustering_sections(settings):
-        there = labelled if section in ON_LABELLED else unlabelled
-        most[section] = there if section in ON_LABELLED + ON_UNLABELLED else labelled + unlabelled
-    if system in JOINT:
-        section = JOINT[system]
-        joint = getattr(settings, section)
-        if joint.batch == "merged":
-            most[section] = labelled + unlabelled
-        else:
-            share = joint.labelled_per_batch or joint.batch_size // 2
-            known, free = min(share, labelled), min(joint.batch_size - share, unlabelled)
-            if known + free < joint.batch_size:
-                out |= {f"{section}.batch_size": known + free, f"{section}.labelled_per_batch": known}
-    for section, there in most.items():
-        if 0 < there < getattr(settings, section).batch_size:
-            out[f"{section}.batch_size"] = there
-    return out

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from autonovel import draws, networks
+from autonovel.choosing import MOST_TIMES
 from autonovel.data import ImageSet, Resident
 from autonovel.device import precision, torch_settings
 from autonovel.methods import METHODS, Problem
+from autonovel.methods.dtc import Sharpen
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Adapted, Model
@@ -61,8 +63,10 @@ def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, fl
                     systems += _stage(model, stage, images, device)
         out["systems"] = systems
         if recipe.run.trials and len(sizes.known) > 3:
-            share = sum(sizes.known) / max(len(images), 1)
-            out["trials"] = recipe.run.trials * (systems * min(1.0, 2 * share) + out.get("supervised", 0.0) / 2)
+            hidden = max(sum(sizes.known) / 2, 1)
+            times = min(max(sizes.unlabelled / hidden, 1), MOST_TIMES)  # as the trials are stretched
+            each = systems * times * hidden / max(sizes.unlabelled, 1) + out.get("supervised", 0.0) / 2
+            out["trials"] = recipe.run.trials * each
         torch.set_num_threads(DEFAULT_THREADS)
         return out
 
@@ -71,7 +75,7 @@ def in_words(parts: dict[str, float]) -> str:
     """Return the estimate as a sentence."""
     named = ", ".join(f"{name} {_rounded(seconds)}" for name, seconds in parts.items() if seconds >= 1)
     which = f"{named}; " if named else ""
-    return f"Takes about {_rounded(sum(parts.values()))} on this machine ({which}the report comes on top)."
+    return f"Takes about {_rounded(sum(parts.values()))} on this machine ({which}counting and the report come on top)."
 
 
 def _rounded(seconds: float) -> str:
@@ -129,11 +133,21 @@ def _stage(model: Model, stage: Stage, images: ImageSet, device: torch.device) -
     if not sampler.steps_per_epoch:
         return 0.0
     assert isinstance(images.images, Tensor)
+    if isinstance(stage, Sharpen):
+        _fill_memory(stage, images, device)
     step = Step(model, stage, _Blank(images, device), optimisers.make(stage.settings, model.parameters()), 1)
     row = sampler.epoch(0)[0].to(device)
     u = draws.uniform(1, torch.zeros(1, dtype=torch.int64, device=device), row[None], stage.n_draws)[0]
     seconds = _seconds(lambda: step(row, u, 0, 0.0), device)
     return seconds * sampler.steps_per_epoch * stage.settings.epochs
+
+
+def _fill_memory(stage: Sharpen, images: ImageSet, device: torch.device) -> None:
+    """Give DTC some targets: true ones would take a pass over all images."""
+    stage.memory["row"] = (images.unlabelled.cumsum(0) - 1).to(device)
+    for name in ("target", "past", "latest"):
+        even = torch.full((int(images.unlabelled.sum()), stage.n_clusters), 1 / stage.n_clusters)
+        stage.memory[name] = even.to(device)
 
 
 class _Blank(Resident):

@@ -102,13 +102,13 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
         return []
     _adopt_count(folder, base)
     found = sorted((base / "stages").glob("[12]-*"))
-    taken = [stage.name for stage in found if _copy_stage(stage, folder / "stages" / stage.name)]
+    taken = [stage.name for stage in found if copy_stage(stage, folder / "stages" / stage.name)]
     if _may_share_similarity(check_format(folder), check_format(base)) and adopt_similarity(folder, base):
         taken.append(SIMILARITY)
     return taken
 
 
-def _copy_stage(stage: Path, target: Path) -> bool:
+def copy_stage(stage: Path, target: Path) -> bool:
     """Copy a finished stage to where there is none yet; tell whether that was done."""
     if not (stage / "stage.json").exists() or (target / "stage.json").exists():
         return False
@@ -120,7 +120,7 @@ def _copy_stage(stage: Path, target: Path) -> bool:
 def adopt_similarity(folder: Path, base: Path) -> bool:
     """Copy the similarity network that some system of the run at ``base`` has learned to ``folder``, a system's own."""
     places = [base / "stages" / SIMILARITY, *sorted(base.glob(f"systems/*/stages/{SIMILARITY}"))]
-    return any(_copy_stage(place, folder / "stages" / SIMILARITY) for place in places)
+    return any(copy_stage(place, folder / "stages" / SIMILARITY) for place in places)
 
 
 def _may_share_similarity(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -153,6 +153,19 @@ def test_grey_folders_are_grey_until_one_image_has_colour(tmp_path: Path) -> Non
     assert load(root)[0].images.shape[1] == 3
 
 
+def test_a_run_inside_the_folder_is_none_of_its_classes(root: Path) -> None:
+    before = load(root)[0]
+    write(root, "runs/photos-seed0/count.png", "runs/photos-seed0/report/1.webp")
+    (root / "runs" / "photos-seed0" / "run.json").write_text("{}")
+    after = load(root)[0]
+    assert after.ids == before.ids and after.class_names == before.class_names
+
+
+def test_the_pile_may_be_spelled_with_capitals(root: Path) -> None:
+    (root / "unlabelled").rename(root / "Unlabelled")
+    assert load(root)[0].class_names == ("cat", "dog")
+
+
 def test_links_in_a_circle_end(root: Path) -> None:
     (root / "cat" / "again").symlink_to(root)
     (root / "dog" / "gone.png").symlink_to(root / "nowhere.png")

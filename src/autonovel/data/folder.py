@@ -50,7 +50,7 @@ def everything(root: Path) -> Listing:
 def _class(name: str, depth: int) -> str | None:
     """Return the class folder in a relative path, None for images to be discovered."""
     parts = name.split("/")
-    return parts[depth] if len(parts) > depth + 1 and (depth or parts[0] not in UNLABELLED) else None
+    return parts[depth] if len(parts) > depth + 1 and (depth or parts[0].lower() not in UNLABELLED) else None
 
 
 def _is_text(name: str) -> bool:
@@ -82,6 +82,9 @@ class _Found:
                 folders.clear()
                 continue
             seen.add((status.st_dev, status.st_ino))
+            if folder != str(root) and "run.json" in files:  # a run of ours, whose pictures are none of the person's
+                folders.clear()
+                continue
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             inside = self._inside(folder)
             for name in files:

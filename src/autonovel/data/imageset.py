@@ -58,7 +58,7 @@ class ImageSet:
         """Return the images ``rows``, with what is known of them."""
         images: Tensor | Streamed
         if isinstance(self.images, FilePixels):
-            images = self.images.subset(rows)
+            images = replace(self.images.subset(rows), counts=None)  # which are of all images
         else:
             images = HostPixels(self.images[rows]) if isinstance(self.images, HostPixels) else self.images[rows]
         return replace(
