@@ -220,7 +220,7 @@ def test_what_is_wanted() -> None:
         ((TINY.parent,), "not of a run"),
         ((TINY, "--set", "count.new_classes=4"), "nothing to count"),
         ((TINY, "--set", "count.most=1"), "at least 2"),
-        ((TINY, "--set", "count.features=other"), "one of metric, plain"),
+        ((TINY, "--set", "count.features=other"), "one of metric, pretrained, plain"),
     ],
 )
 def test_wrong_targets_are_told(arguments: tuple[object, ...], told: str, tmp_path: Path) -> None:

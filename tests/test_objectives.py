@@ -496,7 +496,7 @@ def test_running_averages_equal_the_oracle_and_have_no_bias(history: list[float]
 
 def test_the_self_test_passes_here() -> None:
     found = selftest.check(torch.device("cpu"))
-    assert len(found) == 16
+    assert len(found) == 17
     assert all(found.values()), found
 
 
