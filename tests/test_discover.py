@@ -32,7 +32,7 @@ def test_small_pictures_go_the_papers_way(tmp_path: Path) -> None:
     done = autonovel("discover", root, "--out", tmp_path / "run", *sets(*SMALL, "data.size=12"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     expected = ("400 images", "known classes (5)", "to be discovered: 200", "cannot be read: 1", "Takes about",
-                "Writes", "Method: chosen by trials", "1 files could not be read", "Next: autonovel")  # fmt: skip
+                "Writes", "Method: chosen by trials", "1 file could not be read", "Next: autonovel")  # fmt: skip
     for words in expected:
         assert words in done.stdout, words
     found = rows(tmp_path / "run")

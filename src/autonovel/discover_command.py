@@ -1,6 +1,7 @@
 """`autonovel discover`: from a folder of pictures to new classes, with nothing to set up."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def discover(
     if not place.exists():
         raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
     console, chosen = Console(), devices.pick(device)
-    name = place.resolve().stem if place.is_file() else place.resolve().name
+    here = Path(os.path.abspath(place))  # a link goes by its own name
+    name = here.stem if place.is_file() else here.name
     folder = out or Path("runs") / f"{name or 'discover'}-seed{seed}"
     check_place(folder, resume, overwrite)
     display = TerminalDisplay(console)
@@ -70,6 +72,7 @@ def _outcome(folder: Path) -> list[str]:
     """Return what was found, in sentences, and what to do next."""
     import csv
 
+    from autonovel.report.words import counted
     from autonovel.run_folder import read_json
 
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
@@ -81,7 +84,8 @@ def _outcome(folder: Path) -> list[str]:
         lines.append(f"{known_looks:,} of these images look more like a known class (looks_known in discovery.csv).")
     unreadable = [row for row in rows if not row["class_id"]]
     if unreadable:
-        lines.append(f"{len(unreadable):,} files could not be read; their rows in discovery.csv say why.")
+        some = counted(len(unreadable), "file", "files")
+        lines.append(f"{some} could not be read; see discovery.csv for the reason.")
     return [
         *lines,
         f"Next: autonovel review {folder}   (look, rename, merge, split, move, undo)",
