@@ -483,9 +483,12 @@ def test_a_lock_is_refused_while_its_owner_lives_and_free_when_it_is_killed(tmp_
 def test_a_forked_worker_holds_no_lock(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run")
     write_json(tmp_path / "run" / "run.json", {"format": FORMAT})
-    worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    forked = multiprocessing.get_context("fork")
+    alive = forked.Event()
+    worker = forked.Process(target=lambda: alive.set() or time.sleep(60))
     worker.start()
     try:
+        assert alive.wait(60)  # until then it has the lock of its parent
         with pytest.raises(RunFolderError, match="in use"):
             RunFolder.resume(tmp_path / "run")  # its owner lives
         folder.close()
