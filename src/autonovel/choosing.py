@@ -113,16 +113,16 @@ class _Part:
         order = torch.randperm(train.n_known, generator=draws.generator(job.seed, 44, number))
         self.hidden = order[: self.n_hidden].sort().values
         taught = order[self.n_hidden :].sort().values
-        rows = (~train.unlabelled).nonzero()[:, 0]
+        labelled = train.rows((~train.unlabelled).nonzero()[:, 0])
         renumbered = torch.full((train.n_known,), -1)
         renumbered[taught] = torch.arange(len(taught))
         true = torch.cat([taught, self.hidden]).argsort()  # known ones first, as everywhere
         self.images = ImageSet(
-            images=train.rows(rows).images,
-            y=renumbered[train.y[rows]],
-            ids=tuple(train.ids[row] for row in rows.tolist()),
+            images=labelled.images,
+            y=renumbered[labelled.y],
+            ids=labelled.ids,
             class_names=tuple(train.class_names[row] for row in taught.tolist()),
-            truth=true[train.y[rows]],
+            truth=true[labelled.y],
             new_names=tuple(train.class_names[row] for row in self.hidden.tolist()),
         )
 

@@ -3,19 +3,18 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from autonovel import planning, recipe
 from autonovel.commands import check_place, run_recipe
 from autonovel.errors import UsageError
+from autonovel.outcome import listed, next_steps, say
 from autonovel.planning import Plan, Wish
 
 LOOKS_KNOWN = 0.5  # mass on known classes from which on an image looks like one of them
 # a recipe made for a benchmark chooses among its classes; in a folder all that are there count
 WHOLE_FOLDER = {"data.known": [], "data.first_known": 0, "data.new": [], "data.first_new": 0, "data.per_class": 0}
-NAMED = 12  # classes that are named one by one
 
 
 def discover(
@@ -45,13 +44,13 @@ def discover(
     display = TerminalDisplay(console)
     found = inventory_of(place, display)
     display.close()
-    _say(console, "\n".join(found.told()))
+    say(console, *found.told())
     made = planning.plan(found, wish, chosen.type)
     settings = WHOLE_FOLDER | {"data.source": source_of(place), "data.path": str(place)} | made.settings
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()] + sets
     _announce(console, made, changes, folder, found.classes, found.unlabelled, device)
     run_recipe(made.recipe, folder, seed, changes, device, resume, overwrite, keep_going, announced=True)
-    _say(console, "\n".join(_outcome(folder)))
+    say(console, *_outcome(folder))
     return folder
 
 
@@ -65,7 +64,7 @@ def _announce(
     settings = recipe.load(made.recipe, changes).recipe
     sizes = timing.Sizes(tuple(known.values()), unlabelled, 3)
     takes = timing.in_words(timing.estimate(settings, sizes, devices.pick(device)))
-    _say(console, "\n".join([*made.said, *(f"Beware: {text}" for text in made.beware), takes]))
+    say(console, *made.said, *(f"Beware: {text}" for text in made.beware), takes)
 
 
 def _outcome(folder: Path) -> list[str]:
@@ -78,7 +77,8 @@ def _outcome(folder: Path) -> list[str]:
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
     with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if not row["given_label"]]
-    lines = [f"{len(classes)} new classes in {sum(bool(row['class_id']) for row in rows):,} images: {_named(classes)}."]
+    named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
+    lines = [f"{len(classes)} new classes in {sum(bool(row['class_id']) for row in rows):,} images: {named}."]
     known_looks = sum(float(row["looks_known"] or 0) > LOOKS_KNOWN for row in rows)
     if known_looks:
         lines.append(f"{known_looks:,} of these images look more like a known class (looks_known in discovery.csv).")
@@ -86,18 +86,4 @@ def _outcome(folder: Path) -> list[str]:
     if unreadable:
         some = counted(len(unreadable), "file", "files")
         lines.append(f"{some} could not be read; see discovery.csv for the reason.")
-    return [
-        *lines,
-        f"Next: autonovel review {folder}   (look, rename, merge, split, move, undo)",
-        f"      autonovel export {folder} --to csv classes.csv   (or folders, fiftyone, labelstudio, onnx)",
-        f"      autonovel predict {folder} LATER_IMAGES",
-    ]
-
-
-def _named(classes: list[dict[str, Any]]) -> str:
-    named = [f"{entry['name']} {entry['size']:,}" for entry in classes[:NAMED]]
-    return ", ".join(named) + (f" and {len(classes) - NAMED} more" if len(classes) > NAMED else "")
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    return [*lines, *next_steps(folder)]

@@ -20,6 +20,7 @@ from autonovel.data.decode import EXTENSIONS
 from autonovel.data.paths import images_at, listed
 from autonovel.discovery import COLUMNS, UNREADABLE
 from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageError
+from autonovel.outcome import say
 from autonovel.predict_progress import FilesProgress
 from autonovel.sorting import JUNK_NAME
 
@@ -77,7 +78,7 @@ def _predict(run: Path, asked: "Asked", to: str, form: str, device: str, batch: 
     predictor = Predictor(run, device)
     console = Console(stderr=True)
     if not predictor.joint:
-        _say(console, "This run has no classifier for known and new classes together: every image is answered with "
+        say(console, "This run has no classifier for known and new classes together: every image is answered with "
              "a new class; nearest_known says which known class would be the nearest.")  # fmt: skip
     found = Counter[str]()
     start = time.monotonic()
@@ -87,7 +88,7 @@ def _predict(run: Path, asked: "Asked", to: str, form: str, device: str, batch: 
             write(rows)
             found.update(row["status"].partition(":")[0] for row in rows)
             progress.update(found.total())
-    _say(console, _told(found, time.monotonic() - start, to))
+    say(console, _told(found, time.monotonic() - start, to))
 
 
 def _told(found: Counter[str], seconds: float, to: str) -> str:
@@ -96,10 +97,6 @@ def _told(found: Counter[str], seconds: float, to: str) -> str:
     of_these = f" ({', '.join(odd)})" if odd else ""
     where = "" if to == STANDARD else f"Wrote {to}: "
     return f"{where}{n:,} files{of_these}, {n / max(seconds, 1e-9):,.0f} images/s."
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)

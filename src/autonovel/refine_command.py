@@ -17,6 +17,7 @@ from autonovel.edited import EditedRun, open_run
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS as SYSTEMS
 from autonovel.networks.adapted import ADAPTER
+from autonovel.outcome import listed, next_steps, say
 from autonovel.refining import Refinement, new_classes, refinement, system_of
 from autonovel.run_folder import FORMAT, LABELS, REFINED, read_json
 from autonovel.settings import PLACES, Recipe
@@ -26,7 +27,6 @@ REFINED_NAME = re.compile(r"(.*)-refined(?:-(\d+))?")
 FIXED = ("data.", "network.", "pretrain.kind", "pretrain.weights")  # what a run goes on with
 CLASSIFIER_EPOCHS = 10  # of stage 2, where the run before had none
 FOLLOWERS = {"joint.": "incremental.", "kcl.": "mcl."}  # sections that are as another unless set
-NAMED = 12  # classes that are named one by one
 
 
 def refine(
@@ -67,10 +67,10 @@ def refine(
         "junk": len(found.sorting.members(JUNK)),
     }
     console = Console()
-    _say(console, *_told(run, found, loaded.recipe), _takes(run, found, loaded.recipe, device), f"Writes {target}.")
+    say(console, *_told(run, found, loaded.recipe), _takes(run, found, loaded.recipe, device), f"Writes {target}.")
     carried = Carried(folder, before, found.labels(), about)
     train_run(loaded, target, chosen_seed, device, resume, overwrite, keep_going, started, carried=carried)
-    _say(console, *_outcome(target))
+    say(console, *_outcome(target))
     return target
 
 
@@ -90,7 +90,7 @@ def _edits_followed(run: EditedRun, target: Path) -> int | None:
     n, now = int(about["edits"]), run.n_edits
     if now > n:
         later = f"{now - n} edit{'s' if now - n > 1 else ''} of {run.folder} came later and are not followed"
-        _say(Console(), f"{target} was begun after {n} edits; {later} (--overwrite starts anew with all).")
+        say(Console(), f"{target} was begun after {n} edits; {later} (--overwrite starts anew with all).")
     return n
 
 
@@ -194,8 +194,7 @@ def _told(run: EditedRun, found: Refinement, settings: Recipe) -> list[str]:
 
 
 def _with_sizes(found: Refinement, numbers: Sequence[int]) -> str:
-    named = [f"{found.sorting.names[n]} ({len(found.sorting.members(n)):,})" for n in numbers[:NAMED]]
-    return ", ".join(named) + (f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else "")
+    return listed([f"{found.sorting.names[n]} ({len(found.sorting.members(n)):,})" for n in numbers])
 
 
 def _takes(run: EditedRun, found: Refinement, settings: Recipe, device: str) -> str:
@@ -217,18 +216,7 @@ def _outcome(folder: Path) -> list[str]:
     """Return what came of it, in sentences, and what to do next."""
     classes = read_json(folder / "classes.json")["classes"]
     known, new = ([entry for entry in classes if (entry["kind"] == "known") == wanted] for wanted in (True, False))
-    named = ", ".join(f"{entry['name']} {entry['size']:,}" for entry in new[:NAMED])
-    more = f" and {len(new) - NAMED} more" if len(new) > NAMED else ""
-    found = f"{len(new)} new classes: {named}{more}" if new else "no new classes"
+    named = listed([f"{entry['name']} {entry['size']:,}" for entry in new])
+    found = f"{len(new)} new classes: {named}" if new else "no new classes"
     again = [f"      autonovel refine {folder}   (once more, when further classes have their names)"] if new else []
-    return [
-        f"{len(known)} known classes and {found}.",
-        f"Next: autonovel review {folder}   (look, rename, merge, split, move, undo)",
-        *again,
-        f"      autonovel export {folder} --to csv classes.csv   (or folders, fiftyone, labelstudio, onnx)",
-        f"      autonovel predict {folder} LATER_IMAGES",
-    ]
-
-
-def _say(console: Console, *lines: str) -> None:
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    return [f"{len(known)} known classes and {found}.", *next_steps(folder, *again)]

@@ -1,0 +1,28 @@
+"""What a person is told at the end of a run on their own pictures: classes with their sizes, and what to do next."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+NAMED = 12  # classes that are named one by one
+
+
+def listed(named: Sequence[str]) -> str:
+    """Return names in a row, the last of many only counted."""
+    return ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
+
+
+def next_steps(folder: Path, *others: str) -> list[str]:
+    """Return the commands that go on from the run in ``folder``, ``others`` after the review."""
+    return [
+        f"Next: autonovel review {folder}   (look, rename, merge, split, move, undo)",
+        *others,
+        f"      autonovel export {folder} --to csv classes.csv   (or folders, fiftyone, labelstudio, onnx)",
+        f"      autonovel predict {folder} LATER_IMAGES",
+    ]
+
+
+def say(console: Console, *lines: str) -> None:
+    """Print lines as they are: names of files and classes are no markup."""
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
