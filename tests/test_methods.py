@@ -211,7 +211,8 @@ def test_without_the_linear_classifier_known_classes_are_told_by_their_means(met
 def test_all_systems_run_from_scratch_and_beside_each_other(tmp_path: Path) -> None:
     asked = ["kmeans", "kcl", "mcl", "dtc", "rankstats"]
     methods = [word for name in asked for word in ("--method", name)]
-    done = autonovel("reproduce", TINY, *methods, "--no-self-supervision", "--out", tmp_path, "--keep-going")
+    alike = ("--no-self-supervision", "--out", tmp_path)
+    done = autonovel("reproduce", TINY, *methods, *alike, "--keep-going")
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = tmp_path.iterdir()
     assert run.name == "tiny-kmeans-kcl-mcl-dtc-rankstats-without-self-supervision-seed0"
@@ -221,7 +222,9 @@ def test_all_systems_run_from_scratch_and_beside_each_other(tmp_path: Path) -> N
         LABELS[name] for name in ("kmeans", "kcl", "mcl", "dtc", "rankstats")
     ]
     assert sum("joint classifier, old / new / all" in row for row in rows[5:]) == 3
-    beside = autonovel("reproduce", TINY, "--method", "kmeans", "--no-self-supervision", "--out", tmp_path)
+    epochs = [line for line in (run / "metrics.jsonl").read_text().splitlines() if '"2-supervised"' in line]
+    assert len(epochs) == 3, "a network from scratch learns for epochs of its own"
+    beside = autonovel("reproduce", TINY, "--method", "kmeans", *alike)
     assert f"Stage 2-supervised is shared with {run}" in beside.stdout
 
 

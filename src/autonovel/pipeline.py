@@ -230,7 +230,9 @@ def shared_stages(job: Job) -> dict[str, Stage]:
         stages["prototypical"] = Prototypical(r.pretrain, job.seed)
     if r.supervised.epochs:
         from_scratch = r.pretrain.kind == "supervised"
-        stages["supervised"] = Supervised(r.supervised, job.train.n_known, job.seed, from_scratch)
+        epochs = (from_scratch and r.supervised.scratch_epochs) or r.supervised.epochs
+        learning = replace(r.supervised, epochs=epochs)
+        stages["supervised"] = Supervised(learning, job.train.n_known, job.seed, from_scratch)
     return stages
 
 

@@ -80,6 +80,8 @@ class Supervised(Stage):
     """Stage 2: classify the known classes."""
 
     epochs: int = setting(100, "passes over the labelled images (0: no stage 2)", CODE, low=0)
+    scratch_epochs: int = setting(0, "passes where the whole network learns from scratch (pretrain.kind = supervised), "
+                                  "which takes longer (0: as many as epochs)", low=0)  # fmt: skip
     decay_every: int = setting(10, "epochs between decays (step)", CODE, low=1)
     decay_factor: float = setting(0.5, "factor of each decay (step, multistep)", CODE, low=0)
     frozen: tuple[str, ...] = setting(FROZEN, "blocks of the network held fixed", "paper, section 2.1")
