@@ -1,0 +1,90 @@
+"""Settings for OmniGlot, chosen without its evaluation alphabets: those held out from pretraining play the new one.
+
+`python benchmarks/omniglot_tuning.py DIR variants.json` trains ranking statistics on each held-out background alphabet,
+the other 25 being known, once for every variant, and prints the accuracies; k-means stands beside them. The file maps
+a variant's name to its settings, such as {"long": {"joint.epochs": 60}}; pretraining is shared by all.
+"""
+
+import argparse
+import itertools
+import json
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autonovel import device as devices
+from autonovel import pipeline, recipe, record
+from autonovel.data import ImageSet, omniglot
+from autonovel.data.splits import known_and_new
+from autonovel.settings import Recipe
+from autonovel.training.display import Silent
+from autonovel.variants import copy_stage
+
+PRETRAINED = Path("stages") / "1-prototypical"
+
+
+def problem(settings: Recipe, data: Path, alphabet: str) -> ImageSet:
+    """Return the drawings of all alphabets that pretraining sees, then those of ``alphabet`` without labels."""
+    drawings = omniglot.background(data, settings.data.size)
+    own = [name.split("/")[0] for name in drawings.names]
+    known = tuple(name for name, of in zip(drawings.names, own, strict=True) if of not in settings.pretrain.held_out)
+    new = tuple(name for name, of in zip(drawings.names, own, strict=True) if of == alphabet)
+    kept = known_and_new(drawings, known, new)
+    order = kept.unlabelled.long().sort(stable=True).indices
+    return ImageSet(kept.images[order], kept.y[order], kept.ids, known, kept.truth[order], new)
+
+
+def accuracy(order: tuple[argparse.Namespace, str, dict[str, Any], str, str]) -> float:
+    """Return the accuracy in per cent of one system on one alphabet."""
+    arguments, variant, changes, system, alphabet = order
+    changed = [f"{key}={json.dumps(value)}" for key, value in changes.items()]
+    settings = recipe.load(arguments.recipe, [f"data.path={arguments.data}", *arguments.set, *changed]).recipe
+    images = problem(settings, arguments.data, alphabet)
+    folder = arguments.work / variant / alphabet
+    copy_stage(arguments.work / PRETRAINED, folder / PRETRAINED)
+    device = devices.pick(arguments.device)
+    n_new = len(images.new_names)
+    job = pipeline.Job(settings, images, None, n_new, arguments.seed, device, folder, Silent(), keep_going=True)
+    with devices.torch_settings(devices.precision(settings.network.precision, device)):
+        if not (arguments.work / PRETRAINED / "stage.json").exists():
+            pipeline.extractor(job)
+            copy_stage(folder / PRETRAINED, arguments.work / PRETRAINED)
+        found = pipeline.system(job, system, folder)
+    scores = record.system_scores(images, found.embedding)
+    assert scores is not None
+    return 100 * scores["acc"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("variants", type=Path)
+    parser.add_argument("--recipe", default="omniglot-fast")
+    parser.add_argument("--seed", type=int, default=10)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--set", action="append", default=[], help="a setting of all variants")
+    parser.add_argument("--beside", type=int, default=1, help="runs at a time")
+    parser.add_argument("--work", type=Path, default=Path("runs/omniglot-tuning"))
+    arguments = parser.parse_args()
+    alphabets = recipe.load(arguments.recipe, []).recipe.pretrain.held_out
+    variants: dict[str, dict[str, Any]] = {"k-means": {}, **json.loads(arguments.variants.read_text())}
+    orders = [
+        (arguments, name, changes, "kmeans" if name == "k-means" else "rankstats", alphabet)
+        for name, changes in variants.items()
+        for alphabet in alphabets
+    ]
+    first = accuracy(orders[0])  # pretrains, for the others to share
+    print(f"| variant | {' | '.join(alphabets)} | mean |\n|---|{'---|' * len(alphabets)}---|", flush=True)
+    with ProcessPoolExecutor(arguments.beside, get_context("spawn")) as workers:
+        found = itertools.chain([first], workers.map(accuracy, orders[1:]))
+        for name in variants:
+            row = [next(found) for _ in alphabets]
+            print(f"| {name} | {' | '.join(f'{acc:.1f}' for acc in row)} | {sum(row) / len(row):.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    main()
