@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws
+from autonovel import draws, stopping
 from autonovel.data import ImageSet, loader
 from autonovel.networks import Model
 from autonovel.run_folder import Journal, read_json, write_json
@@ -163,6 +163,7 @@ class _Stopwatch:
 
     def tick(self, done: int, images: int, terms: dict[str, Tensor]) -> None:
         """Count a step; now and then, read the terms (the only wait for the device) and show them."""
+        stopping.check()
         self.images += images
         now = time.monotonic()
         if now - self.told < SECONDS_BETWEEN_UPDATES:
