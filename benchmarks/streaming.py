@@ -4,9 +4,8 @@ Speed: batches in random order through the streaming loader, without and with it
 loop that does nothing but decode the same files with Pillow; as many processes each, in turns, all in one run.
 
 Memory: reading all of 5,000, 50,000 and 200,000 files, some steps of training on random ones, and the features of all,
-each in a process of its own, whose memory (proportional set size, workers included) is sampled throughout.  The files of
-the larger sets are hard links to those of the smallest: they are opened, read and decoded one by one all the same, but
-take no disk.
+each in a process of its own, whose memory (proportional set size, workers included) is sampled throughout.  The files
+are hard links to 5,000 JPEGs: they are opened, read and decoded one by one all the same, but take no disk.
 """
 
 import argparse
@@ -163,7 +162,10 @@ def train(folder: Path, side: int, processes: int) -> None:
         images, _, _ = sources.load(made, 0)
         images = prepare(images, made.data, Path(place), device, Silent())
         model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
-        stage = SomeSteps(settings.Supervised(epochs=1, batch_size=BATCH, lr=0.01, frozen=(), threads=1), 2, 0)
+        epochs = -(-STEPS * BATCH // int((~images.unlabelled).sum()))  # few labelled images are gone through again
+        stage = SomeSteps(
+            settings.Supervised(epochs=max(epochs, 1), batch_size=BATCH, lr=0.01, frozen=(), threads=1), 2, 0
+        )
         run_stage(model, stage, images, Context(Path(place), Journal(Path(place) / "m.jsonl"), 0, device, Silent()))
         print(f"trained {len(images)}", flush=True)
         print(f"features {features(model, images.images).nbytes}", flush=True)
