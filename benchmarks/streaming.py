@@ -162,10 +162,8 @@ def train(folder: Path, side: int, processes: int) -> None:
         images, _, _ = sources.load(made, 0)
         images = prepare(images, made.data, Path(place), device, Silent())
         model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
-        epochs = -(-STEPS * BATCH // int((~images.unlabelled).sum()))  # few labelled images are gone through again
-        stage = SomeSteps(
-            settings.Supervised(epochs=max(epochs, 1), batch_size=BATCH, lr=0.01, frozen=(), threads=1), 2, 0
-        )
+        epochs = max(-(-STEPS * BATCH // int((~images.unlabelled).sum())), 1)  # few images are gone through again
+        stage = SomeSteps(settings.Supervised(epochs=epochs, batch_size=BATCH, lr=0.01, frozen=(), threads=1), 2, 0)
         run_stage(model, stage, images, Context(Path(place), Journal(Path(place) / "m.jsonl"), 0, device, Silent()))
         print(f"trained {len(images)}", flush=True)
         print(f"features {features(model, images.images).nbytes}", flush=True)

@@ -24,10 +24,13 @@ def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own() -> None:
             assert stopping.asked() is None
             with pytest.raises(KeyboardInterrupt):
                 os.kill(os.getpid(), number)
-            assert stopping.asked() == number and stopping.exit_code() == code and word in stopping.in_words()
+            assert stopping.asked() == number and stopping.exit_code() == code and word in stopping.in_words(())
             os.kill(os.getpid(), number)  # sent twice, as `timeout` does: the first is being heeded
             with pytest.raises(stopping.Stopped):
                 stopping.check()
+            said = [stopping.in_words({option: 1}) for option in ("resume", "seeds", "json")]
+            assert ["--resume" in one for one in said] == [True, False, False]
+            assert ["the same command" in one for one in said] == [True, True, False]
         assert signal.getsignal(number) is before and stopping.asked() is None
         stopping.check()
 

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -38,10 +38,12 @@ def exit_code() -> int:
     return 128 + (asked() or signal.SIGINT)
 
 
-def in_words() -> str:
-    """Return what a person is told."""
+def in_words(options: Collection[str]) -> str:
+    """Return what a person is told, by the options that the command has."""
     how = "terminated" if asked() == signal.SIGTERM else "interrupted"
-    return f"{how}; the same command with --resume goes on from the last checkpoint."
+    if "resume" in options:
+        return f"{how}; the same command with --resume goes on from the last checkpoint."
+    return f"{how}; the same command goes on from the last checkpoint." if "seeds" in options else f"{how}."
 
 
 @contextlib.contextmanager
