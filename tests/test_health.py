@@ -189,6 +189,10 @@ def test_the_size_of_a_tensor_shows_every_number_that_is_not_finite(spoilt: floa
         model.weight[17, 3] = spoilt
     found = health.sizes(model, torch.optim.SGD(model.parameters(), lr=0.1))
     assert not torch.isfinite(torch.tensor(found["model.weight"])) and found["model.bias"] < 1
+    model.weight.requires_grad_(False)
+    assert health.sizes(model, torch.optim.SGD([model.bias], lr=0.1), changing=True) == {
+        "model.bias": found["model.bias"]
+    }
 
 
 def test_weights_that_were_spoilt_before_are_not_trained_on(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class Health:
             good: epochs in the last state that was kept.
         """
         terms = {name: float(value) for name, value in means.items() if name.startswith("loss/")}
-        found = sizes(self.model, self.optimiser)
+        found = sizes(self.model, self.optimiser, changing=True)
         wrong = guard.ruined(terms, broken, found)
         if wrong:  # NaN stays NaN: here --keep-going has nothing to go on with
             raise self._stop(epoch, wrong, "so nothing can be delivered", good)
@@ -163,9 +163,13 @@ def alike(z: Tensor) -> bool:
 
 
 @torch.no_grad()
-def sizes(model: nn.Module, optimiser: Optimizer) -> dict[str, float]:
-    """Return the largest absolute value in every tensor that a checkpoint would hold, fetched all at once."""
-    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+def sizes(model: nn.Module, optimiser: Optimizer, changing: bool = False) -> dict[str, float]:
+    """Return the largest absolute value in every tensor that a checkpoint would hold, fetched all at once.
+
+    ``changing`` leaves out what is held fixed: a large pretrained network need not be looked at after every epoch.
+    """
+    held = {name for name, p in model.named_parameters() if changing and not p.requires_grad}
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items() if name not in held}
     names = {id(p): name for name, p in model.named_parameters()}
     for parameter, state in optimiser.state.items():
         for key, value in state.items():
