@@ -24,11 +24,11 @@ def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own() -> None:
             assert stopping.asked() is None
             with pytest.raises(KeyboardInterrupt):
                 os.kill(os.getpid(), number)
-            assert stopping.asked() == number and stopping.exit_code() == code and word in stopping.in_words(())
+            assert stopping.asked() == number and stopping.exit_code() == code and word in stopping.in_words([])
             os.kill(os.getpid(), number)  # sent twice, as `timeout` does: the first is being heeded
             with pytest.raises(stopping.Stopped):
                 stopping.check()
-            said = [stopping.in_words({option: 1}) for option in ("resume", "seeds", "json")]
+            said = [stopping.in_words([verb, "--out", "here"]) for verb in ("run", "reproduce", "evaluate")]
             assert ["--resume" in one for one in said] == [True, False, False]
             assert ["the same command" in one for one in said] == [True, True, False]
         assert signal.getsignal(number) is before and stopping.asked() is None
@@ -62,6 +62,16 @@ with stopping.heeded():
         time.sleep(60)
 """
     assert subprocess.run([sys.executable, "-c", program], timeout=30).returncode == 143
+
+
+def test_every_command_that_is_resumed_says_so() -> None:
+    from typer.main import get_command
+
+    from autonovel.cli import app
+
+    options = {name: {p.name for p in command.params} for name, command in get_command(app).commands.items()}
+    assert {name for name, own in options.items() if "resume" in own} == set(stopping.RESUMED)
+    assert set(stopping.REPEATED) <= set(options) - set(stopping.RESUMED)
 
 
 def with_settings(settings: list[str]) -> list[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from autonovel import __version__, stopping
@@ -81,19 +80,13 @@ def _plain_errors() -> Iterator[None]:
             yield
         except AutonovelError as error:
             ended = stopping.asked() and error.exit_code != INTERRUPTED  # a child that was stopped with us died first
-            typer.echo(_ended() if ended else f"error: {error}", err=True)
+            typer.echo(stopping.in_words(sys.argv[1:]) if ended else f"error: {error}", err=True)
             raise typer.Exit(stopping.exit_code() if stopping.asked() else error.exit_code) from None
         except (Exception, KeyboardInterrupt) as error:
             if not (stopping.asked() or isinstance(error, KeyboardInterrupt)):
                 raise
-            typer.echo(_ended(), err=True)
+            typer.echo(stopping.in_words(sys.argv[1:]), err=True)
             raise typer.Exit(stopping.exit_code()) from None
-
-
-def _ended() -> str:
-    """Return what is said of a command that was asked to end, and how it goes on, by its own options."""
-    here = click.get_current_context(silent=True)
-    return stopping.in_words(here.params if here else ())
 
 
 def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:

@@ -9,10 +9,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+RESUMED, REPEATED = ("demo", "run", "discover", "refine"), ("reproduce",)
 IMPATIENT = 3.0  # seconds after which a second signal ends the process without further ado
 
 _asked: tuple[int, float] | None = None  # signal and time
@@ -38,12 +39,13 @@ def exit_code() -> int:
     return 128 + (asked() or signal.SIGINT)
 
 
-def in_words(options: Collection[str]) -> str:
-    """Return what a person is told, by the options that the command has."""
+def in_words(command: Sequence[str]) -> str:
+    """Return what a person is told who gave this ``command``, and how it goes on."""
     how = "terminated" if asked() == signal.SIGTERM else "interrupted"
-    if "resume" in options:
+    verb = next((word for word in command if not word.startswith("-")), "")
+    if verb in RESUMED:
         return f"{how}; the same command with --resume goes on from the last checkpoint."
-    return f"{how}; the same command goes on from the last checkpoint." if "seeds" in options else f"{how}."
+    return f"{how}; the same command goes on from the last checkpoint." if verb in REPEATED else f"{how}."
 
 
 @contextlib.contextmanager
