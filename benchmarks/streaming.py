@@ -3,13 +3,14 @@
 Speed: batches in random order through the streaming loader, without and with its cache of decoded images, beside a bare
 loop that does nothing but decode the same files with Pillow; as many processes each, in turns, all in one run.
 
-Memory: a training stage on 5,000 and on 200,000 files, each in a process of its own, whose memory (proportional set
-size, workers included) is sampled throughout.  The files of the larger set are hard links to those of the smaller one:
-they are opened, read and decoded one by one all the same, but take no disk.
+Memory: reading all of 5,000, 50,000 and 200,000 files, some steps of training on random ones, and the features of all,
+each in a process of its own, whose memory (proportional set size, workers included) is sampled throughout.  The files
+are hard links to 5,000 JPEGs: they are opened, read and decoded one by one all the same, but take no disk.
 """
 
 import argparse
 import io
+import json
 import multiprocessing
 import os
 import resource
@@ -28,7 +29,7 @@ from PIL import Image
 
 from autonovel import device as devices
 from autonovel import networks, recipe, settings
-from autonovel.data import channel_statistics, sources
+from autonovel.data import ImageSet, Merged, Sampler, channel_statistics, sources
 from autonovel.data.crew import Crew
 from autonovel.data.files import FileTable
 from autonovel.data.folder import load
@@ -42,6 +43,7 @@ from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage
 
 DISTINCT, BATCH, EPOCHS = 5000, 128, 3
+STEPS = 100  # of training, where the memory is measured
 SAMPLE_EVERY = 0.1  # seconds between two looks at the memory
 
 
@@ -140,8 +142,18 @@ def speed(folder: Path, image: int, side: int, processes: int, repeats: int) -> 
               f"| {ratio:.2f} × | {cost:.0f} |", flush=True)  # fmt: skip
 
 
+class SomeSteps(Supervised):
+    """Stage 2 on random labelled images, as many as fill the steps, wherever their files lie."""
+
+    def sampler(self, images: ImageSet) -> Sampler:
+        """Return batches of images from all over the set."""
+        labelled = (~images.unlabelled).nonzero()[:, 0]
+        order = torch.randperm(len(labelled), generator=torch.Generator().manual_seed(0))
+        return Merged(labelled[order[: STEPS * BATCH]], BATCH, self.seed, self.number)
+
+
 def train(folder: Path, side: int, processes: int) -> None:
-    """Read, train one epoch of stage 2, and compute features: what the memory is measured of."""
+    """Read all, train some steps of stage 2, and compute all features: what the memory is measured of."""
     chosen = {"data.source": "folder", "data.path": str(folder), "data.size": side, "data.loader": "streaming",
               "data.known": [], "data.per_class": 0, "data.workers": processes}  # fmt: skip
     made = recipe.load("demo", chosen).recipe
@@ -150,7 +162,8 @@ def train(folder: Path, side: int, processes: int) -> None:
         images, _, _ = sources.load(made, 0)
         images = prepare(images, made.data, Path(place), device, Silent())
         model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
-        stage = Supervised(settings.Supervised(epochs=1, batch_size=BATCH, lr=0.01, frozen=(), threads=1), 2, 0)
+        epochs = max(-(-STEPS * BATCH // int((~images.unlabelled).sum())), 1)  # few images are gone through again
+        stage = SomeSteps(settings.Supervised(epochs=epochs, batch_size=BATCH, lr=0.01, frozen=(), threads=1), 2, 0)
         run_stage(model, stage, images, Context(Path(place), Journal(Path(place) / "m.jsonl"), 0, device, Silent()))
         print(f"trained {len(images)}", flush=True)
         print(f"features {features(model, images.images).nbytes}", flush=True)
@@ -201,7 +214,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--large", type=int, default=200_000, help="files of the larger set")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[5000, 50_000, 200_000], help="files, for the memory")
+    parser.add_argument("--out", type=Path, help="JSON file for the memory")
     parser.add_argument("--side", type=int, default=32, help="size to which images are decoded for the memory")
     parser.add_argument("--only", choices=("speed", "memory"))
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
@@ -217,15 +231,18 @@ def main() -> None:
                 write_jpegs(Path(place) / f"speed-{image}", DISTINCT, image)
                 speed(Path(place) / f"speed-{image}", image, side, arguments.processes, arguments.repeats)
         if arguments.only != "speed":
-            print(f"\nOne epoch of stage 2 on half of the files, small network, JPEGs of 64×64 at {arguments.side}\n")
+            print(f"\nAll files read, {STEPS} steps of stage 2, all features; JPEGs of 64×64 at {arguments.side}\n")
             print("| files | peak MB, reading and training | peak MB, features too | of these features, MB | seconds |")
             print("|---|---|---|---|---|")
-            small = Path(place) / "small"
-            write_jpegs(small, DISTINCT, 64)
-            link_jpegs(small, Path(place) / "large", arguments.large)
-            for name, count in (("small", DISTINCT), ("large", arguments.large)):
-                training, end, size, took = peaks(Path(place) / name, arguments.side, arguments.processes)
+            write_jpegs(Path(place) / "distinct", DISTINCT, 64)
+            found = []
+            for count in arguments.sizes:
+                link_jpegs(Path(place) / "distinct", Path(place) / str(count), count)
+                training, end, size, took = peaks(Path(place) / str(count), arguments.side, arguments.processes)
+                found.append({"files": count, "training_mb": training, "peak_mb": end, "features_mb": size / 1e6})
                 print(f"| {count:,} | {training:.0f} | {end:.0f} | {size / 1e6:.0f} | {took:.0f} |", flush=True)
+            if arguments.out:
+                arguments.out.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
-from autonovel.errors import UsageError
+from autonovel.errors import GuardError, UsageError
 from autonovel.networks import Adapted, Model
 from autonovel.training.display import Silent
 from runs import autonovel
@@ -172,6 +172,16 @@ def test_cached_views_are_the_image_and_random_views(model: Model, tmp_path: Pat
         plain = model.trunk.pooled(model.normalised(images.images.float() / 255))  # type: ignore[operator, union-attr]
     torch.testing.assert_close(found[:, 0].float(), plain, rtol=1e-2, atol=1e-3)
     assert not torch.equal(found[:, 1], found[:, 0]) and not torch.equal(found[:, 1], found[:, 2])
+
+
+def test_features_beyond_half_precision_are_refused(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pooled = type(model.trunk).pooled
+    monkeypatch.setattr(type(model.trunk), "pooled", lambda self, x: 1e6 + pooled(self, x))
+    with pytest.raises(GuardError, match=r"65,504 at most.*network\.unit_length"):
+        cached(pictures(), model, tmp_path)
+    assert not list(tmp_path.rglob("*.safetensors"))
 
 
 def test_cached_views_go_on_where_they_were_killed(

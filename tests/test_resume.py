@@ -1,15 +1,13 @@
-"""A run killed at any stage goes on with --resume and ends with the numbers of an undisturbed run."""
+"""A run stopped at any stage goes on with --resume and ends with the numbers of an undisturbed run."""
 
 import json
-import os
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from runs import TINY, autonovel, command, environment, journal, numbers
+from runs import TINY, autonovel, journal, numbers
+from stopped_runs import in_journal, stop_when
 
 
 @pytest.fixture(scope="module")
@@ -20,38 +18,21 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def kill_when(folder: Path, file: str, stage: str, epoch: int) -> None:
-    """Start the tiny run and kill it with SIGKILL once ``epoch`` of ``stage`` is in the journal ``file``."""
-    process = subprocess.Popen(
-        command("run", TINY, "--out", folder, "--device", "cpu"),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(),
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        lines = (folder / file).read_text().splitlines() if (folder / file).exists() else []
-        if any(f'"stage": "{stage}", "epoch": {epoch}' in line for line in lines):
-            break
-        time.sleep(0.005)
-    assert process.poll() is None, "the run ended before it could be killed"
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("file", "stage", "epoch"),
+    ("file", "stage", "epoch", "number", "group"),
     [
-        ("metrics.jsonl", "1-rotation", 1),
-        ("metrics.jsonl", "2-supervised", 2),
-        ("metrics.jsonl", "3-joint", 2),
-        ("systems/rankstats/metrics.jsonl", "3-joint", 1),
+        ("metrics.jsonl", "1-rotation", 1, signal.SIGINT, True),
+        ("metrics.jsonl", "2-supervised", 2, signal.SIGKILL, False),
+        ("metrics.jsonl", "3-joint", 2, signal.SIGKILL, False),
+        ("systems/rankstats/metrics.jsonl", "3-joint", 1, signal.SIGTERM, False),
     ],
 )
-def test_a_killed_run_resumes_to_the_same_numbers(
-    tmp_path: Path, undisturbed: Path, file: str, stage: str, epoch: int
+def test_a_stopped_run_resumes_to_the_same_numbers(
+    tmp_path: Path, undisturbed: Path, file: str, stage: str, epoch: int, number: signal.Signals, group: bool
 ) -> None:
     folder = tmp_path / "run"
-    kill_when(folder, file, stage, epoch)
+    stop_when(in_journal(folder / file, stage, epoch), number, group, "run", TINY, "--out", folder, "--device", "cpu")
     assert not (folder / "results.json").exists()
     resumed = autonovel("run", TINY, "--out", folder, "--device", "cpu", "--resume")
     assert resumed.returncode == 0, resumed.stderr

@@ -158,33 +158,59 @@ def test_usage_entropy_does_not_depend_on_order_or_scale(usage: list[float], ran
     assert 0 <= a <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_not_finite_is_named(bad: float) -> None:
-    said = guard.complaint({"loss/ce": 0.5, "loss/bce": bad}, torch.tensor([0.5, 0.5]))
+@pytest.mark.parametrize(("bad", "word"), [(math.nan, "nan"), (math.inf, "beyond"), (-math.inf, "beyond")])
+def test_a_loss_that_is_not_finite_is_named(bad: float, word: str) -> None:
+    said = guard.ruined({"loss/ce": 0.5, "loss/bce": bad}, {"loss/bce": 17}, {"model.w": 1.0})
     assert said is not None
-    assert "no longer a finite number" in said and "loss/bce" in said and "loss/ce" not in said
-    assert "lower learning rate" in said and "warmup_epochs" in said
+    assert "no longer a finite number" in said and f"loss/bce is {'not' if word == 'nan' else word}" in said
+    assert "since step 17" in said and "loss/ce" not in said and "tensor" not in said
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_named(bad: float) -> None:
+    said = guard.ruined({"loss/ce": 0.5}, {}, {"model.a": 1.0, "model.b": bad, "optimiser.m.b": bad})
+    assert said is not None and "2 tensors (model.b, optimiser.m.b)" in said and "loss" not in said
+
+
+def test_finite_numbers_that_no_sound_training_has_are_told() -> None:
+    assert guard.ruined({"loss/ce": 1e30}, {}, {"model.a": 1e30}) is None
+    assert "loss/ce is 2e+05" in (guard.diverged({"loss/ce": 2e5, "loss/bce": 1.0}, {}) or "")
+    assert "1 tensor (model.a)" in (guard.diverged({"loss/ce": 1.0}, {"model.a": 1e7, "model.b": 50.0}) or "")
+    assert guard.diverged({"loss/ce": 30.0}, {"model.a": 300.0}) is None
 
 
 @pytest.mark.parametrize(
     "usage", [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0], [0.9993, 0.0007, 0.0, 0.0], [0.0, 0.0, 500.0]]
 )
-def test_a_collapse_is_said_with_what_to_try(usage: list[float]) -> None:
-    said = guard.complaint({"loss/ce": 0.5}, torch.tensor(usage))
+def test_a_collapse_is_said(usage: list[float]) -> None:
+    said = guard.collapsed(torch.tensor(usage))
     assert said is not None
     share = 100 * max(usage) / sum(usage)
     assert "collapsed" in said and f"{share:.1f} %" in said
-    for setting in ("joint.warmup_epochs", "joint.group", "joint.ramp_epochs", "joint.weight"):
-        assert setting in said
 
 
 @pytest.mark.parametrize("usage", [[0.2] * 5, [0.9, 0.1], [0.97, 0.03, 0.0, 0.0, 0.0], [0.99, 0.01], [1.0], None])
 def test_a_healthy_epoch_is_let_pass(usage: list[float] | None) -> None:
-    assert guard.complaint({"loss/ce": 0.0, "loss/bce": 15.9}, None if usage is None else torch.tensor(usage)) is None
+    assert guard.collapsed(None if usage is None else torch.tensor(usage)) is None
+    assert guard.ruined({"loss/ce": 0.0, "loss/bce": 15.9}, {}, {}) is None
 
 
-def test_no_terms_and_no_usage_are_nothing_to_complain_of() -> None:
-    assert guard.complaint({}, None) is None
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.01, 0.4, 1.0]), min_size=3, max_size=3), max_size=6))
+def test_a_class_vanishes_once(history: list[list[float]]) -> None:
+    """Over the epochs of a run each class is told of at most once, and then it was there before and is empty now."""
+    told = [c for n in range(len(history) + 1) for c in guard.vanished(history[:n])]
+    lost = [
+        c
+        for c in range(3)
+        if any(not history[now][c] and any(history[e][c] >= 1 / 6 for e in range(now)) for now in range(len(history)))
+    ]
+    assert sorted(told) == lost
+
+
+def test_a_class_that_never_was_there_cannot_vanish() -> None:
+    assert guard.vanished([[0.9, 0.1, 0.0], [1.0, 0.0, 0.0]]) == []
+    assert guard.vanished([[0.5, 0.3, 0.2], [0.7, 0.0, 0.3]]) == [1]
+    assert guard.vanished([[0.5, 0.3, 0.2], [0.7, 0.0, 0.3], [0.7, 0.0, 0.3]]) == []
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -273,7 +273,15 @@ def test_supervised_equals_looking_at_each_image_by_itself() -> None:
     ]
     logits, y = one_by_one(model, views, "known"), batch.y.tolist()
     assert values(found)["ce"] == pytest.approx(selftest.cross_entropy(logits, y, [True] * len(y)), rel=1e-4)
-    assert noted(p) == {"accuracy": share(logits, y)}
+    assert noted(p) == {"accuracy": share(logits, y), "known/usage": used(logits, [True] * len(y))}
+
+
+def used(rows: list[list[float]], taken: list[bool]) -> tuple[list[int], int]:
+    """Count, of the taken rows, how many choose each class."""
+    counts = [0] * len(rows[0])
+    for row, counted in zip(rows, taken, strict=True):
+        counts[max(range(len(row)), key=row.__getitem__)] += counted
+    return counts, sum(taken)
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -357,10 +365,7 @@ class ByHand:
         out: dict[str, Any] = {"pairs/positive": (called, others)}
         if truth is not None:
             out |= {"pairs/precision": (hits, called), "pairs/recall": (hits, alike)}
-        used = [0] * N_NEW
-        for chosen, unlabelled in zip(self.chosen, self.unlabelled, strict=True):
-            used[chosen] += unlabelled
-        return out | {"usage": (used, sum(self.unlabelled))}
+        return out | {"usage": used(self.new, self.unlabelled), "known/usage": used(self.known, self.labelled)}
 
 
 CASES: list[dict[str, Any]] = [
@@ -485,15 +490,18 @@ def test_without_pairs_only_the_usage_is_noted() -> None:
     stage, model, batch = pixel_case(False, bce=False)
     p = progress()
     stage.step(model, batch, p)
-    assert noted(p) == {"usage": ByHand(stage, model, batch).notes(None)["usage"]}
+    notes = ByHand(stage, model, batch).notes(None)
+    assert noted(p) == {name: notes[name] for name in ("usage", "known/usage")}
 
 
 def test_a_batch_without_unlabelled_images_notes_nothing_out_of_nothing() -> None:
     stage, model, _ = pixel_case(False)
     images, p = patterned(), progress()
-    stage.step(model, batch_of(images, stage.n_draws, labelled_only(images)), p)
+    batch = batch_of(images, stage.n_draws, labelled_only(images))
+    stage.step(model, batch, p)
     nothing = (0.0, 0.0)
     assert noted(p) == {
+        "known/usage": used(ByHand(stage, model, batch).known, [True] * len(batch.y)),
         "pairs/positive": nothing,
         "pairs/precision": nothing,
         "pairs/recall": nothing,

@@ -2,16 +2,14 @@
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from image_files import write_digits
-from runs import TINY, autonovel, command, environment, numbers
+from runs import TINY, autonovel, numbers
+from stopped_runs import in_journal, stop_when
 
 BROKEN = "unlabelled/5-broken.png"
 
@@ -84,23 +82,21 @@ def test_evaluate_streams_too(streamed: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "epoch"), [pytest.param("1-rotation", 1, marks=pytest.mark.full), ("3-joint", 2)])
-def test_a_killed_run_resumes_to_the_same_bits(
-    digits: Path, streamed: Path, tmp_path: Path, stage: str, epoch: int
+@pytest.mark.parametrize(
+    ("stage", "epoch", "number", "group"),
+    [
+        pytest.param("1-rotation", 1, signal.SIGKILL, False, marks=pytest.mark.full),
+        pytest.param("1-rotation", 1, signal.SIGINT, True, marks=pytest.mark.full),
+        pytest.param("3-joint", 2, signal.SIGKILL, False, marks=pytest.mark.full),
+        ("3-joint", 2, signal.SIGTERM, True),
+    ],
+)
+def test_a_stopped_run_resumes_to_the_same_bits(
+    digits: Path, streamed: Path, tmp_path: Path, stage: str, epoch: int, number: signal.Signals, group: bool
 ) -> None:
     folder = tmp_path / "run"
-    process = subprocess.Popen(
-        command(*arguments(digits, folder, "streaming")),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(),
-    )  # fmt: skip
-    deadline, journal = time.monotonic() + 120, folder / "metrics.jsonl"
-    while time.monotonic() < deadline and process.poll() is None:
-        if journal.exists() and f'"stage": "{stage}", "epoch": {epoch}' in journal.read_text():
-            break
-        time.sleep(0.005)
-    assert process.poll() is None, "the run ended before it could be killed"
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    reached = in_journal(folder / "metrics.jsonl", stage, epoch)
+    stop_when(reached, number, group, *arguments(digits, folder, "streaming"))
     # at once: workers that outlive their parent for a moment must not hold its lock
     resumed = autonovel(*arguments(digits, folder, "streaming", "--resume"))
     assert resumed.returncode == 0, resumed.stderr

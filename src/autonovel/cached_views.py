@@ -16,7 +16,7 @@ from torch import Tensor
 from autonovel import draws
 from autonovel.augment import Augmentation
 from autonovel.data import ImageSet
-from autonovel.errors import RunFolderError
+from autonovel.errors import GuardError, RunFolderError
 from autonovel.methods.views import augmentation
 from autonovel.networks import Adapted, Model
 from autonovel.networks.folded import folded
@@ -27,6 +27,7 @@ from autonovel.training.display import Display
 
 FEATURES = Path("stages") / "0-features"  # in a run folder
 CHUNK = 256  # images to a file: what a killed run has to do again
+HALF = torch.finfo(torch.float16).max
 PURPOSE = 50  # keeps these draws apart from those of other stages
 
 
@@ -96,6 +97,11 @@ def _views(model: Model, pixels: Tensor, rows: Tensor, augment: Augmentation, vi
     batches = list(zip(pixels.split(size), rows.split(size), strict=True))
     parts = [(view, images, index) for view in range(views) for images, index in batches]
     found = list(side_by_side(features, parts, device))
+    if not all(bool(torch.isfinite(part).all()) for part in found):
+        raise GuardError(
+            f"the pretrained network's features are not finite in half precision, which holds {HALF:,.0f} at most. "
+            "Scale them (--set network.unit_length=true), or compute them in every step (--set network.cached_views=0)."
+        )
     return torch.stack([torch.cat(found[view * len(batches) :][: len(batches)]) for view in range(views)], dim=1)
 
 

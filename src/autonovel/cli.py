@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from autonovel import __version__
+from autonovel import __version__, stopping
 from autonovel.cli_corrections import add_correction_commands
 from autonovel.cli_data import add_data_commands
 from autonovel.cli_discover import add_discover_command
@@ -22,8 +22,9 @@ from autonovel.errors import AutonovelError, UsageError
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input; 3 the run failed its own guards "
-    "(collapsed, or no longer finite); 4 the run folder is missing, locked or damaged; 130 interrupted."
+    "(collapsed, or no longer finite); 4 the run folder is missing, locked or damaged; 130 interrupted; 143 terminated."
 )
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="autonovel",
@@ -73,15 +74,19 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Turn our own errors into one line on standard error and their exit code."""
-    try:
-        yield
-    except AutonovelError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)
-        raise typer.Exit(130) from None
+    """Turn our own errors, and being asked to end, into one line on standard error and an exit code."""
+    with stopping.heeded():
+        try:
+            yield
+        except AutonovelError as error:
+            ended = stopping.asked() and error.exit_code != INTERRUPTED  # a child that was stopped with us died first
+            typer.echo(stopping.in_words(sys.argv[1:]) if ended else f"error: {error}", err=True)
+            raise typer.Exit(stopping.exit_code() if stopping.asked() else error.exit_code) from None
+        except (Exception, KeyboardInterrupt) as error:
+            if not (stopping.asked() or isinstance(error, KeyboardInterrupt)):
+                raise
+            typer.echo(stopping.in_words(sys.argv[1:]), err=True)
+            raise typer.Exit(stopping.exit_code()) from None
 
 
 def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:

@@ -1,6 +1,7 @@
 """Systems trained in processes beside this one, so that two cores do two runs in the time of one."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from autonovel.errors import AutonovelError, GuardError
 from autonovel.training.display import Display
 
 COMMAND = "train-system"
+GRACE = 2.0  # seconds that a process gets to end by itself
 
 
 class Companion:
@@ -63,10 +65,15 @@ class Companion:
             raise AutonovelError(f"the process training {self.name} ended with exit code {code}. {' '.join(last)}")
 
     def stop(self) -> None:
-        """End the process if it still runs."""
+        """End the process if it still runs: it goes, with processes of its own, when the pipe it reads closes."""
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+            try:
+                self.process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         for pipe in (self.process.stdin, self.errors):
             if pipe is not None:
                 pipe.close()
@@ -143,12 +150,14 @@ class EventDisplay:
 
 
 def die_with_parent() -> None:
-    """End this process when the parent's end of standard input closes."""
+    """End this process, and those that decode images for it, when the parent's end of standard input closes."""
 
     def watch() -> None:
         # the bare descriptor: a thread inside sys.stdin's buffer would abort the interpreter's shutdown
         while os.read(0, 1):
             pass
+        for child in multiprocessing.active_children():
+            child.kill()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -18,6 +18,7 @@ from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, check_format, write_json
 from autonovel.settings import PLACES, Recipe
+from autonovel.training.remedies import may_change
 
 PIXELS = "kmeans-pixels"
 
@@ -41,8 +42,10 @@ def begin(
     path = folder / "run.json"
     if path.exists():
         before = check_format(folder)
-        _check_same(before, settings, seed, images, n_new)
-        write_json(path, before | {"parts": [*before.get("parts", []), {"started": now, "command": command}]})
+        altered = _check_same(before, settings, seed, images, n_new, folder)
+        part = {"started": now, "command": command} | ({"altered": altered} if altered else {})
+        recipe_now = before["recipe"] | {key: new for key, (_, new) in altered.items()}
+        write_json(path, before | {"recipe": recipe_now, "parts": [*before.get("parts", []), part]})
         return
     facts = {
         "format": FORMAT,
@@ -69,12 +72,19 @@ def begin(
     write_json(path, facts)
 
 
-def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: ImageSet, n_new: int | None) -> None:
-    """Refuse to go on with a run of other settings or other images; where the images lie may have changed."""
+def _check_same(
+    before: dict[str, Any], settings: Recipe, seed: int, images: ImageSet, n_new: int | None, folder: Path
+) -> dict[str, tuple[Any, Any]]:
+    """Refuse to go on with a run of other settings or other images; where the images lie may have changed.
+
+    Returns the settings, as they were and as they are, that may be other ones because a guard has stopped the run.
+    """
     now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
     there = recipe.flatten(Recipe()) | before.get("recipe", {})  # a setting younger than the run had its default
     then = there | {"seed": before.get("seed"), "n_new": before.get("n_new")}
-    changed = [f"{k}: {then.get(k)!r} there, {now[k]!r} now" for k in now if now[k] != then.get(k) and k not in PLACES]
+    other = {k: (then.get(k), now[k]) for k in now if now[k] != then.get(k) and k not in PLACES}
+    altered = other if other and may_change(folder, before, other) else {}
+    changed = [f"{k}: {was!r} there, {new!r} now" for k, (was, new) in other.items() if k not in altered]
     if not same_images(before, images):
         changed.append("other images or labels")
     if changed:
@@ -82,6 +92,7 @@ def _check_same(before: dict[str, Any], settings: Recipe, seed: int, images: Ima
             f"this run folder was begun with other settings ({'; '.join(changed[:4])}). "
             "Resume with the same ones, or choose another --out."
         )
+    return altered
 
 
 def same_images(facts: Mapping[str, Any], images: ImageSet) -> bool:

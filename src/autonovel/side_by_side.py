@@ -79,6 +79,10 @@ def _in_processes(orders: Sequence[RunOrder], beside: int, console: Console) -> 
                         f"{order.folder.name}: {said} ({done} of {len(orders)}, about {left:.0f} s left)",
                         highlight=False, markup=False, soft_wrap=True,
                     )  # fmt: skip
+        except BaseException:  # asked to end: what runs in the processes would be waited for
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
     return failures

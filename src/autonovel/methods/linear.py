@@ -13,6 +13,7 @@ from autonovel import draws, settings
 from autonovel.data import Batch, ImageSet, Merged, Sampler
 from autonovel.embedding import features
 from autonovel.methods.method import Problem
+from autonovel.methods.notes import KNOWN_USAGE, note_usage
 from autonovel.networks import Model, heads
 from autonovel.objectives import cross_entropy, pseudo_labels
 from autonovel.training.stage import Progress, Terms
@@ -68,6 +69,7 @@ class LinearClassifier:
         """Return the cross-entropy of a batch of features."""
         logits = model.logits(batch.images, "known")
         progress.note("accuracy", (logits.argmax(dim=1) == batch.y).sum(), len(batch.y))
+        note_usage(progress, logits, batch.labelled, KNOWN_USAGE)
         return {"ce": cross_entropy(logits, batch.y)}
 
 

@@ -6,12 +6,14 @@ from torch import Tensor
 from autonovel.data import Batch
 from autonovel.training.stage import Progress
 
+KNOWN_USAGE = "known/usage"
 
-def note_usage(progress: Progress, new: Tensor, taken: Tensor) -> None:
-    """Leave the share of the taken images in each new class: a collapse shows here first."""
+
+def note_usage(progress: Progress, new: Tensor, taken: Tensor, name: str = "usage") -> None:
+    """Leave the share of the taken images in each class of a head: a collapse of the new ones shows here first."""
     classes = torch.arange(new.shape[1], device=new.device)
     chosen = (new.detach().argmax(dim=1)[:, None] == classes) * taken[:, None]
-    progress.note("usage", chosen.sum(dim=0), taken.sum())
+    progress.note(name, chosen.sum(dim=0), taken.sum())
 
 
 def note_pairs(progress: Progress, same: Tensor, pairs: Tensor, batch: Batch) -> None:

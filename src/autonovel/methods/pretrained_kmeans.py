@@ -15,6 +15,7 @@ from autonovel.data import Batch, ImageSet, Merged, Sampler
 from autonovel.embedding import features
 from autonovel.methods.kmeans import centres, nearest
 from autonovel.methods.method import Problem
+from autonovel.methods.notes import KNOWN_USAGE, note_usage
 from autonovel.networks import Adapted, Model, heads
 from autonovel.objectives import cross_entropy
 from autonovel.settings import Recipe
@@ -102,4 +103,5 @@ class Classifier:
         z = model.features(CACHED.view(batch.images, batch.u))
         logits = model.logits(z, "known")
         progress.note("accuracy", (logits.argmax(dim=1) == batch.y).sum(), len(batch.y))
+        note_usage(progress, logits, batch.labelled, KNOWN_USAGE)
         return {"ce": cross_entropy(logits, batch.y)}

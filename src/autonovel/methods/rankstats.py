@@ -12,7 +12,7 @@ from torch import Tensor
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
 from autonovel.methods.method import Problem
-from autonovel.methods.notes import note_pairs, note_usage
+from autonovel.methods.notes import KNOWN_USAGE, note_pairs, note_usage
 from autonovel.methods.views import augmentation, two_views
 from autonovel.networks import Model, heads
 from autonovel.objectives import (
@@ -124,4 +124,5 @@ class Joint:
             targets = pseudo_labels(new, self.n_known)
             terms["pseudo"] = s.pseudo_weight * rise * cross_entropy(known, targets, unlabelled)
         note_usage(progress, new, unlabelled)
+        note_usage(progress, known, labelled, KNOWN_USAGE)
         return terms

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from autonovel import draws, settings
 from autonovel.data import Batch, ImageSet, Merged, Sampler
+from autonovel.methods.notes import KNOWN_USAGE, note_usage
 from autonovel.methods.views import augmentation
 from autonovel.networks import Model
 from autonovel.objectives import cross_entropy
@@ -47,4 +48,5 @@ class Supervised:
         logits = model(x, "known")
         right = logits.argmax(dim=1) == batch.y
         progress.note("accuracy", right.sum(), len(right))
+        note_usage(progress, logits, batch.labelled, KNOWN_USAGE)
         return {"ce": cross_entropy(logits, batch.y)}

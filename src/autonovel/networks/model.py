@@ -42,10 +42,10 @@ class Model(nn.Module):
         # channels_last is the faster layout of convolutions on GPUs and (by a third here) on CPUs
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
-    def clean_features(self, images: Tensor) -> Tensor:
+    def clean_features(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
         """Return Φ of images as a set holds them: uint8 pixels, or cached views, of which the first is the image."""
         x = images.to(self.mean.device)
-        return self.features(x[:, 0].float() if x.ndim == 3 else x.float() / 255)
+        return self.features(x[:, 0].float() if x.ndim == 3 else x.float() / 255, trunk)
 
     def new_head(self, n_classes: int, rng: torch.Generator) -> heads.ClassHead:
         """Return a head of random weights for these features: one layer, or two where the network is so described."""

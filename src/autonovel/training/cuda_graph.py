@@ -49,6 +49,7 @@ class GraphStep(Step):
 
     def __call__(self, index: Tensor, u: Tensor, step: int, rate: float) -> None:
         """Replay the recorded step on other images; record it first if this is the first."""
+        self.last = step
         if self.graph is None:
             self.index, self.u = index.clone(), u.clone()
         self.index.copy_(index)
@@ -75,12 +76,14 @@ class GraphStep(Step):
         torch.cuda.current_stream().wait_stream(side)
         self._restore(before)
         self.sums = {name: (torch.zeros_like(a), torch.zeros_like(b)) for name, (a, b) in reported.items()}
+        self.whole = torch.zeros_like(self._still_whole())
         self.optimiser.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             for name, (count, out_of) in self._train(self.index, self.u, self.number).items():
                 self.sums[name][0].add_(count)
                 self.sums[name][1].add_(out_of)
+            self.whole.add_(self._still_whole())
 
     def _snapshot(self) -> dict[int, Tensor]:
         """Return copies of all state that the warm-up will change, by the identity of the parameter."""
@@ -105,3 +108,5 @@ class GraphStep(Step):
         for count, out_of in self.sums.values():
             count.zero_()
             out_of.zero_()
+        if self.whole is not None:
+            self.whole.zero_()

@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws, settings
+from autonovel import draws, stopping
 from autonovel.data import ImageSet, loader
-from autonovel.errors import GuardError
 from autonovel.networks import Model
 from autonovel.run_folder import Journal, read_json, write_json
-from autonovel.training import checkpoint, guard, observe, optimisers
+from autonovel.training import checkpoint, observe, optimisers
 from autonovel.training.display import Display
+from autonovel.training.health import Health
+from autonovel.training.remedies import STOPPED
 from autonovel.training.schedules import learning_rate
 from autonovel.training.stage import OnMaterial, Remembers, Stage
 from autonovel.training.steps import Step
@@ -77,7 +78,8 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
     seconds = _train(model, stage, images, context, folder / "checkpoint.safetensors")
     checkpoint.save_model(folder / "model.safetensors", model)
     write_json(finished, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    for file in ("checkpoint.safetensors", STOPPED):
+        (folder / file).unlink(missing_ok=True)
     return seconds
 
 
@@ -91,7 +93,8 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
-    last_save = time.monotonic()
+    last_save, good = time.monotonic(), first
+    health = Health(model, optimiser, stage, images, context, saved.parent)
     with contextlib.closing(loader(images, context.device)) as source:
         source.start(sampler, range(first, epochs))
         take_step = _step_kind(context)(model, stage, source, optimiser, steps)
@@ -112,10 +115,10 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
             for observer in observers:
                 means |= observer.look(model, epoch + 1)
             _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
-            _check(context, means, stage, epoch)
-            if epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
+            sound = health.after_epoch(epoch, means, take_step.broken, good)
+            if sound and epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
                 checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory)
-                last_save = time.monotonic()
+                last_save, good = time.monotonic(), epoch + 1
     context.display.end(context.title(stage))
     return watch.seconds()
 
@@ -146,19 +149,6 @@ def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, T
     context.journal.append(line | {"images_per_second": round(watch.rate), "seconds": round(watch.seconds(), 3)})
 
 
-def _check(context: Context, means: dict[str, Tensor], stage: Stage, epoch: int) -> None:
-    terms = {name: float(value) for name, value in means.items() if name.startswith("loss/")}
-    usage = means.get("usage")
-    joint = isinstance(stage.settings, settings.Joint)
-    wrong = guard.complaint(terms, usage, guard.JOINT_ADVICE if joint else guard.ADVICE)
-    if wrong is None:
-        return
-    message = f"stage {stage.name}, epoch {epoch + 1}: {wrong}"
-    if not context.keep_going:
-        raise GuardError(message + " (--keep-going trains on all the same.)")
-    context.display.say(message + " Going on, as told.")
-
-
 class _Stopwatch:
     """Time spent, images per second, and the moments at which the display is told."""
 
@@ -173,6 +163,7 @@ class _Stopwatch:
 
     def tick(self, done: int, images: int, terms: dict[str, Tensor]) -> None:
         """Count a step; now and then, read the terms (the only wait for the device) and show them."""
+        stopping.check()
         self.images += images
         now = time.monotonic()
         if now - self.told < SECONDS_BETWEEN_UPDATES:

@@ -96,12 +96,13 @@ def flips(before: Tensor, now: Tensor) -> dict[str, Tensor]:
 @torch.no_grad()
 def clean_features(model: Model, images: Tensor) -> Tensor:
     """Return Φ of uint8 ``images`` without augmentation, on the model's device; the model is left as it was."""
-    with _eval_mode(model):
+    with eval_mode(model):
         return model.clean_features(images)
 
 
 @contextlib.contextmanager
-def _eval_mode(model: Model) -> Iterator[None]:
+def eval_mode(model: Model) -> Iterator[None]:
+    """Put ``model`` into eval mode for a while."""
     training = model.training
     model.eval()
     try:

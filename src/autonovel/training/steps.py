@@ -20,9 +20,13 @@ class Step:
         self.steps_per_epoch = steps_per_epoch
         self.terms: dict[str, Tensor] = {}
         self.sums: Sums = {}
+        self.whole: Tensor | None = None  # of each loss term, the steps of this epoch before it stopped being finite
+        self.broken: dict[str, int] = {}  # of the last epoch, the terms that did, and the step of the stage, from 1
+        self.last = 0  # number of the last step, from 0
 
     def __call__(self, index: Tensor, u: Tensor, step: int, rate: float) -> None:
         """Train on the images ``index`` with random numbers ``u``, as step number ``step``, at rate ``rate``."""
+        self.last = step
         optimisers.set_rate(self.optimiser, rate)
         self.optimiser.zero_grad(set_to_none=True)
         self._add(self._train(index, u, torch.tensor(step, device=index.device)))
@@ -40,12 +44,30 @@ class Step:
         for name, (count, out_of) in reported.items():
             before = self.sums.get(name, (0.0, 0.0))
             self.sums[name] = (before[0] + count, before[1] + out_of)
+        whole = self._still_whole()
+        self.whole = whole if self.whole is None else self.whole + whole
+
+    def _loss_names(self) -> list[str]:
+        return [name for name in self.sums if name.startswith("loss/")]
+
+    def _still_whole(self) -> Tensor:
+        """Return 1 for every loss term whose sum is finite, so that no step of this epoch was not; nobody waits."""
+        return torch.isfinite(torch.stack([self.sums[name][0] for name in self._loss_names()])).float()
 
     def end_of_epoch(self) -> dict[str, Tensor]:
         """Return the means over the epoch by name, on the CPU, and start the sums anew."""
+        self.broken = self._broken()
         means = {name: (count / out_of.clamp(min=1)).cpu() for name, (count, out_of) in self.sums.items()}
         self._clear()
         return means
 
+    def _broken(self) -> dict[str, int]:
+        if self.whole is None:
+            return {}
+        names = self._loss_names()
+        taken, whole = int(self.sums[names[0]][1]), self.whole.tolist()
+        first = self.last + 1 - taken
+        return {name: first + int(n) + 1 for name, n in zip(names, whole, strict=True) if n < taken}
+
     def _clear(self) -> None:
-        self.sums = {}
+        self.sums, self.whole = {}, None

@@ -1,0 +1,76 @@
+"""SIGTERM ends a command as Ctrl-C does: what runs beside it ends too, what was finished is kept, and it is said.
+
+A signal raises ``Stopped`` in the main thread.  Where that is lost (Python drops what is raised in a destructor), or
+what a dying child process raises comes first, ``asked`` still knows.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+RESUMED, REPEATED = ("demo", "run", "discover", "refine"), ("reproduce",)
+IMPATIENT = 3.0  # seconds after which a second signal ends the process without further ado
+
+_asked: tuple[int, float] | None = None  # signal and time
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody asked this process to end; whoever heeds Ctrl-C heeds it too."""
+
+
+def asked() -> int | None:
+    """Return the signal that asked this process to end, if one did."""
+    return _asked[0] if _asked else None
+
+
+def check() -> None:
+    """End the work if that was asked for, and got lost."""
+    if _asked:
+        raise Stopped
+
+
+def exit_code() -> int:
+    """Return the exit code of a process that was asked to end, as shells have it: 130 by Ctrl-C, 143 by SIGTERM."""
+    return 128 + (asked() or signal.SIGINT)
+
+
+def in_words(command: Sequence[str]) -> str:
+    """Return what a person is told who gave this ``command``, and how it goes on."""
+    how = "terminated" if asked() == signal.SIGTERM else "interrupted"
+    verb = next((word for word in command if not word.startswith("-")), "")
+    if verb in RESUMED:
+        return f"{how}; the same command with --resume goes on from the last checkpoint."
+    return f"{how}; the same command goes on from the last checkpoint." if verb in REPEATED else f"{how}."
+
+
+@contextlib.contextmanager
+def heeded() -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into ``Stopped`` while a command runs; only the main thread may."""
+    global _asked
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # SIGINT is left ignored where it is: a shell's background job
+    mine = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _heed) for number in mine}
+    try:
+        yield
+    finally:
+        _asked = None
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heed(number: int, frame: FrameType | None) -> None:
+    """Stop once; the same signal is often sent twice, to a process and to its group, so a repetition means nothing."""
+    global _asked
+    if _asked is None:
+        _asked = (number, time.monotonic())
+        raise Stopped
+    if time.monotonic() - _asked[1] > IMPATIENT:
+        os._exit(128 + number)

@@ -1,0 +1,59 @@
+"""A run that its guards stopped may go on from its last good state with gentler settings; which, and where it says so.
+
+Settings of a run never change under it, except here: after a stop, and for stages that are not finished.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+STOPPED = "stopped.json"  # in the folder of a stage that a guard has stopped
+FINISHED = "stage.json"
+PRECISION = "network.precision"
+# settings that make a stage gentler, and leave its shapes as they are
+REMEDIES = ("lr", "start_lr", "warmup_epochs", "ramp_epochs", "weight", "pseudo_weight", "group", "weight_decay")
+SECTIONS = {
+    "1-rotation": "pretrain", "1-prototypical": "pretrain", "2-supervised": "supervised", "3-joint": "joint",
+    "3-similarity": "similarity", "4-kcl": "kcl", "4-mcl": "mcl", "3-dtc-start": "dtc", "4-dtc": "dtc",
+    "9-linear": "linear", "3-centres": "centres",
+}  # fmt: skip
+INCREMENTAL = "rankstats-incremental"
+
+
+def section(stage: str, system: str) -> str:
+    """Return the section of the recipe that a stage of a system is trained by; nothing for an unknown one."""
+    return "incremental" if (stage, system) == ("3-joint", INCREMENTAL) else SECTIONS.get(stage, "")
+
+
+def rate_of(stage: str, system: str) -> str:
+    """Return the name of the setting that is a stage's learning rate; nothing for an unknown stage."""
+    own = section(stage, system)
+    return own and f"{own}.{'start_lr' if stage == '3-dtc-start' else 'lr'}"
+
+
+def may_change(folder: Path, facts: Mapping[str, Any], settings: Iterable[str]) -> bool:
+    """Tell whether a run may be resumed with other values of ``settings``.
+
+    Args:
+        folder: the run folder.
+        facts: its ``run.json``.
+        settings: dotted names of those that differ.
+    """
+    stages = list(_stages(folder, str(facts.get("primary", ""))))
+    if not any((place / STOPPED).exists() for place, _ in stages):
+        return False
+    done = {section(place.name, system) for place, system in stages if (place / FINISHED).exists()}
+    return all(key == PRECISION or _gentler(key, done) for key in settings)
+
+
+def _gentler(key: str, done: set[str]) -> bool:
+    own, _, name = key.partition(".")
+    return name in REMEDIES and own not in done
+
+
+def _stages(folder: Path, primary: str) -> Iterator[tuple[Path, str]]:
+    """Return the folder of every stage of a run and the system it belongs to."""
+    for place in sorted([*folder.glob("stages/*"), *folder.glob("count/stages/*")]):
+        yield place, primary
+    for place in sorted(folder.glob("systems/*/stages/*")):
+        yield place, place.parent.parent.name

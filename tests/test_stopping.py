@@ -1,0 +1,129 @@
+"""Ctrl-C and SIGTERM end a run within seconds, whatever works beside it, and it goes on where it was."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from autonovel import stopping
+from runs import TINY, autonovel, numbers
+from stopped_runs import in_journal, stop_when
+
+ALONE = ['run.systems=["rankstats"]', "run.report=false"]
+
+
+def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own() -> None:
+    for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")):
+        before = signal.getsignal(number)
+        with stopping.heeded():
+            assert stopping.asked() is None
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), number)
+            assert stopping.asked() == number and stopping.exit_code() == code and word in stopping.in_words([])
+            os.kill(os.getpid(), number)  # sent twice, as `timeout` does: the first is being heeded
+            with pytest.raises(stopping.Stopped):
+                stopping.check()
+            said = [stopping.in_words([verb, "--out", "here"]) for verb in ("run", "reproduce", "evaluate")]
+            assert ["--resume" in one for one in said] == [True, False, False]
+            assert ["the same command" in one for one in said] == [True, True, False]
+        assert signal.getsignal(number) is before and stopping.asked() is None
+        stopping.check()
+
+
+def test_other_threads_leave_signals_alone() -> None:
+    found: list[object] = []
+
+    def work() -> None:
+        with stopping.heeded():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_a_second_signal_after_a_while_ends_at_once() -> None:
+    program = """
+import os, signal, time
+from autonovel import stopping
+stopping.IMPATIENT = 0.2
+with stopping.heeded():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except KeyboardInterrupt:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=30).returncode == 143
+
+
+def test_every_command_that_is_resumed_says_so() -> None:
+    from typer.main import get_command
+
+    from autonovel.cli import app
+
+    options = {name: {p.name for p in command.params} for name, command in get_command(app).commands.items()}
+    assert {name for name, own in options.items() if "resume" in own} == set(stopping.RESUMED)
+    assert set(stopping.REPEATED) <= set(options) - set(stopping.RESUMED)
+
+
+def with_settings(settings: list[str]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def trials(folder: Path) -> tuple[list[object], Callable[[], bool]]:
+    settings = ['run.systems=["rankstats", "kmeans"]', "run.trials=2", "joint.epochs=12"]
+    return [*with_settings(settings)], in_journal(folder / "choice/1/systems/rankstats/metrics.jsonl", "3-joint", 1)
+
+
+def count(folder: Path) -> tuple[list[object], Callable[[], bool]]:
+    settings = [*ALONE, 'data.known=["0","1","2","3","4","5"]', "supervised.epochs=12"]
+    more: list[object] = [*with_settings(settings), "--new-classes", "auto"]
+    return more, in_journal(folder / "count/metrics.jsonl", "2-supervised", 1)
+
+
+def clustering(folder: Path) -> tuple[list[object], Callable[[], bool]]:
+    """The count's k-means, after its stage 2."""
+    more, _ = count(folder)
+    return more, lambda: (folder / "count/stages/2-supervised/stage.json").exists()
+
+
+@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "group"), [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGTERM, True)])
+@pytest.mark.parametrize("work", [trials, count, clustering])
+def test_a_run_stopped_beside_the_stages_goes_on_to_the_same_numbers(
+    tmp_path: Path, work: Callable[[Path], tuple[list[object], Callable[[], bool]]], number: signal.Signals, group: bool
+) -> None:
+    folder, plain = tmp_path / "run", tmp_path / "plain"
+    more, reached = work(folder)
+    common: list[object] = ["run", TINY, "--device", "cpu", *more]
+    stop_when(reached, number, group, *common, "--out", folder)
+    resumed = autonovel(*common, "--out", folder, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    undisturbed = autonovel(*common, "--out", plain)
+    assert undisturbed.returncode == 0, undisturbed.stderr
+    for file in ("discovery.csv", "model.safetensors", "classes.json"):
+        assert (folder / file).read_bytes() == (plain / file).read_bytes()
+
+
+@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "group"), [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGTERM, True)])
+@pytest.mark.parametrize("stage", ["1-rotation", "2-supervised", "3-joint"])
+def test_a_run_stopped_in_a_stage_goes_on_to_the_same_numbers(
+    tmp_path: Path, stage: str, number: signal.Signals, group: bool
+) -> None:
+    folder, plain = tmp_path / "run", tmp_path / "plain"
+    common: list[object] = ["run", TINY, "--device", "cpu"]
+    stop_when(in_journal(folder / "metrics.jsonl", stage, 1), number, group, *common, "--out", folder)
+    assert autonovel(*common, "--out", folder, "--resume").returncode == 0
+    assert autonovel(*common, "--out", plain).returncode == 0
+    assert numbers(folder) == numbers(plain)
