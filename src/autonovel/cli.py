@@ -49,7 +49,7 @@ Stages = Annotated[
 NewClasses = Annotated[
     str,
     typer.Option(
-        "--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's (omniglot)."
+        "--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's (omniglot, imagenet)."
     ),
 ]
 Methods = Annotated[
@@ -195,7 +195,7 @@ def reproduce(
     method: Methods = None,
     no_self_supervision: NoSelfSupervision = False,
     beside: Annotated[
-        int, typer.Option("--beside", min=1, help="Runs at a time, where a benchmark is the mean over many (omniglot).")
+        int, typer.Option("--beside", min=1, help="Runs at a time, where a benchmark is the mean over many (omniglot, imagenet).")
     ] = 1,
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.

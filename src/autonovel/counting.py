@@ -36,7 +36,7 @@ def wanted(settings: Recipe, of_source: int) -> int | None:
     """Return the number of new classes a recipe asks for: its own, DTC's, that of its source, or None to count them."""
     asked = settings.count.new_classes
     if asked == PUBLISHED:
-        return paper.stored_estimate(settings.data.source, settings.data.alphabet)
+        return paper.stored_estimate(settings.data.source, settings.data.alphabet or settings.data.subset)
     return None if asked == AUTO else int(asked) if asked else of_source
 
 

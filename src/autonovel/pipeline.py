@@ -212,12 +212,21 @@ def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
     if imagenet:
         model = networks.pretrained(recipe.network, seed)
     else:
-        rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
-        mean, std = channel_statistics(images.images, rows)
+        mean, std = normalisation(recipe, images)
         model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
     if recipe.pretrain.kind == "weights" or (imagenet and recipe.pretrain.weights):
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
+        if not imagenet and not recipe.supervised.epochs:
+            checkpoint.load_known_head(Path(recipe.pretrain.weights), model, images.n_known)
     return model
+
+
+def normalisation(recipe: Recipe, images: ImageSet) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the means and deviations of the channels that images are normalised by."""
+    if recipe.network.normalise == "imagenet":
+        return networks.imagenet_resnet.statistics(images.images.shape[1])
+    rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
+    return channel_statistics(images.images, rows)
 
 
 def shared_stages(job: Job) -> dict[str, Stage]:

@@ -10,7 +10,7 @@ from autonovel.run_folder import check_format, replace_file
 from autonovel.settings import PLACES
 
 FULL = "full"
-ALPHABET = "data.alphabet"
+WHICH_ARE_NEW = ("data.alphabet", "data.subset")
 SIMILARITY = "3-similarity"  # the stage that KCL and MCL have in common
 SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
 # settings of what is run, shown and kept beside; results are the same under any of them
@@ -85,7 +85,7 @@ def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def _alike(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...]) -> bool:
     """Tell whether two runs have the same settings in ``sections``, but for where images lie and which are new."""
     keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(sections)}
-    return all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in (*PLACES, ALPHABET))
+    return all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in (*PLACES, *WHICH_ARE_NEW))
 
 
 def _basis(facts: dict[str, Any]) -> Any:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.networks import Model, heads
+from autonovel.networks.imagenet_resnet import renamed
 from autonovel.run_folder import replace_file
 
 NONE: Mapping[str, Tensor] = MappingProxyType({})
@@ -92,12 +94,34 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 def load_trunk(path: Path, model: nn.Module) -> None:
     """Fill the trunk of ``model`` from a safetensors file of a whole model or of a trunk alone."""
-    try:
-        tensors = _tensors(path)
-    except RunFolderError as error:
-        raise UsageError(f"pretrain.weights is {str(path)!r}, which is not a safetensors file of a trunk.") from error
+    tensors = _given(path)
     prefixed = {name.removeprefix("trunk."): value for name, value in tensors.items() if name.startswith("trunk.")}
     try:
         model.get_submodule("trunk").load_state_dict(prefixed or tensors)
     except RuntimeError as error:
         raise UsageError(f"the weights in {path} do not fit network.name: {error}") from error
+
+
+def load_known_head(path: Path, model: Model, n_known: int) -> None:
+    """Give ``model`` the classifier of the known classes that the file has beside its trunk, if it has one of these.
+
+    Its outputs are taken to be the known classes in the order of their names.  One for another number of classes is
+    that of other classes, and left alone.
+    """
+    tensors = _given(path)
+    own = {name.removeprefix("heads.known."): value for name, value in tensors.items() if name.startswith("heads.known.")}
+    try:
+        head = heads.empty_head(tensors, "heads.known")
+    except KeyError:
+        return
+    if isinstance(head, heads.ClassHead) and (head.in_features, head.out_features) == (model.trunk.n_features, n_known):
+        head.load_state_dict(own)
+        model.heads["known"] = head
+
+
+def _given(path: Path) -> dict[str, Tensor]:
+    """Return the weights of ``pretrain.weights`` under our names."""
+    try:
+        return renamed(_tensors(path))
+    except RunFolderError as error:
+        raise UsageError(f"pretrain.weights is {str(path)!r}, which is not a safetensors file of a trunk.") from error
