@@ -48,9 +48,7 @@ Stages = Annotated[
 ]
 NewClasses = Annotated[
     str,
-    typer.Option(
-        "--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's (omniglot, imagenet)."
-    ),
+    typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's."),
 ]
 Methods = Annotated[
     list[str] | None,
@@ -195,7 +193,7 @@ def reproduce(
     method: Methods = None,
     no_self_supervision: NoSelfSupervision = False,
     beside: Annotated[
-        int, typer.Option("--beside", min=1, help="Runs at a time, where a benchmark is the mean over many (omniglot, imagenet).")
+        int, typer.Option("--beside", min=1, help="Runs at a time, where a benchmark is the mean over many (omniglot).")
     ] = 1,
 ) -> None:
     """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.

@@ -71,7 +71,7 @@ UNKNOWN_NUMBER: dict[tuple[str, str], Published] = {
 }
 ESTIMATED = ("count.new_classes=auto", "count.new_classes=published")
 
-# The estimates that DTC's published code has stored: source, and alphabet or subset.
+# The estimates stored in DTC's published code (of ImageNet: told in its README): source, and alphabet or subset.
 STORED_ESTIMATES: dict[tuple[str, str], int] = {
     ("omniglot", "Angelic"): 23,
     ("omniglot", "Atemayar_Qelisayer"): 25,

@@ -93,7 +93,8 @@ def _known(folders: dict[str, str], data: Data) -> tuple[str, ...]:
     if len(labelled) != IMAGENET.labelled:
         raise InputError(
             f"{Path(data.path) / TRAIN} holds {len(labelled)} of the {IMAGENET.labelled} labelled classes. "
-            f"{how_to_get('imagenet', Path(data.path))} For a trial on fewer, add --set data.first_known={len(labelled)}."
+            f"{how_to_get('imagenet', Path(data.path))} A trial on those that are there: --set "
+            f"data.first_known={len(labelled)}."
         )
     return labelled
 
@@ -132,9 +133,10 @@ def _check_counts(files: dict[str, list[Entry]], root: Path) -> None:
     wrong = {wnid: len(entries) for wnid, entries in files.items() if not low <= len(entries) <= high}
     if wrong:
         wnid, count = next(iter(wrong.items()))
+        more = f" and {len(wrong) - 1} more such classes" if len(wrong) > 1 else ""
         raise InputError(
-            f"{root / TRAIN} has {count:,} images of {wnid}{f' and {len(wrong) - 1} more such classes' * (len(wrong) > 1)}"
-            f"; {low:,} to {high:,} of a class are published. {how_to_get('imagenet', root)}"
+            f"{root / TRAIN} has {count:,} images of {wnid}{more}; {low:,} to {high:,} of a class are published. "
+            f"{how_to_get('imagenet', root)}"
         )
 
 
@@ -150,4 +152,5 @@ def _with_test(train: Listing, root: Path, classes: Sequence[str]) -> tuple[List
     except InputError as error:
         return replace(train, notes=(f"there are no images for the test scores: {error}".rstrip("."),)), None
     files = _listed(root, VAL, {wnid: folders[wnid] for wnid in classes if wnid in folders})
-    return train, _listing(root, files, [wnid for wnid in classes if wnid in folders])
+    test = _listing(root, files, list(files))
+    return train, test if test.entries else None

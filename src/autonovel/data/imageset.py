@@ -25,6 +25,7 @@ class ImageSet:
         unreadable: input files that are not among the images: why, by id.
         junk: ids of input images that a person left out as belonging nowhere.
         fingerprint: checksum of the pixels where they come from files, however they are held; else "".
+        sums: n×8 uint8, checksums of the single images' pixels, where they come from files.
         ids_are_paths: whether each id is the path of a file, relative to the input folder.
         notes: what a person should know of how the files were listed.
     """
@@ -38,6 +39,7 @@ class ImageSet:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     junk: tuple[str, ...] = ()
     fingerprint: str = ""
+    sums: Tensor | None = None
     ids_are_paths: bool = False
     notes: tuple[str, ...] = ()
 
@@ -67,6 +69,7 @@ class ImageSet:
             y=self.y[rows],
             ids=tuple(self.ids[row] for row in rows.tolist()),
             truth=None if self.truth is None else self.truth[rows],
+            sums=None if self.sums is None else self.sums[rows],
         )
 
     def resized(self, side: int) -> "ImageSet":

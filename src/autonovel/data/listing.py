@@ -69,7 +69,8 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
     table = FileTable.of(str(train.root), train.entries)
     channels = _channels(table)
     order = {name: number for number, name in enumerate(known + new)}
-    y = [number if label is not None and (number := order.get(label, -1)) < len(known) else -1 for label in train.labels]
+    number = {name: place for place, name in enumerate(known)}
+    y = [-1 if label is None else number.get(label, -1) for label in train.labels]
     problem = ImageSet(
         images=FilePixels(table, data.size, channels, workers(data)),
         y=torch.tensor(y, dtype=torch.int64),

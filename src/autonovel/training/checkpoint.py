@@ -109,7 +109,8 @@ def load_known_head(path: Path, model: Model, n_known: int) -> None:
     that of other classes, and left alone.
     """
     tensors = _given(path)
-    own = {name.removeprefix("heads.known."): value for name, value in tensors.items() if name.startswith("heads.known.")}
+    prefix = "heads.known."
+    own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
     try:
         head = heads.empty_head(tensors, "heads.known")
     except KeyError:
