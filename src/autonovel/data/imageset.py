@@ -62,7 +62,8 @@ class ImageSet:
         if isinstance(self.images, FilePixels):
             images = replace(self.images.subset(rows), counts=None)  # which are of all images
         else:
-            images = HostPixels(self.images[rows]) if isinstance(self.images, HostPixels) else self.images[rows]
+            held = self.images
+            images = replace(held, images=held[rows]) if isinstance(held, HostPixels) else held[rows]
         return replace(
             self,
             images=images,

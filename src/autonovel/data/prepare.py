@@ -45,7 +45,7 @@ def prepare(
     told = f"{what.capitalize()}: {n:,}, {gigabytes(size)} decoded; {kind} ({why})"
     if isinstance(pixels, Tensor):
         display.say(told + ".")
-        return replace(images, images=HostPixels(pixels)) if kind == "streaming" else images
+        return replace(images, images=HostPixels(pixels, device.type == "cuda")) if kind == "streaming" else images
     if not isinstance(pixels, FilePixels):
         return images
     pixels = replace(pixels, pinned=device.type == "cuda")
