@@ -72,7 +72,7 @@ class Network(Section):
     """Which feature extractor."""
 
     name: str = setting("resnet18", "feature extractor", "paper, section 3.1",
-                        choices=("resnet18", "resnet18-imagenet", "small", "vgg", "efficientnet-lite0",
+                        choices=("resnet18", "small", "vgg", "resnet18-imagenet", "efficientnet-lite0",
                                  "hf"))  # fmt: skip
     crop: int = setting(0, "pixels a side of the central square of an image that the network sees (0: all of it); a "
                         "random view that is no larger it sees whole", low=0)  # fmt: skip
