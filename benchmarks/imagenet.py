@@ -259,14 +259,15 @@ def main() -> None:
             setattr(a, name, tiny if small else large)
     if a.batch % 4 or a.images < a.batch:
         parser.error("--batch must be a multiple of 4, and --images at least as many.")
-    start = time.perf_counter()
+    start, load = time.perf_counter(), os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     print(f"ResNet-18, batches of {a.batch * 3 // 4} + {a.batch // 4} images of {a.side}×{a.side}, views of "
           f"{a.crop}×{a.crop}, {a.known} + {a.new} classes, on {devices.describe(device)}, {os.cpu_count()} cores, "
           f"torch {torch.__version__}", flush=True)  # fmt: skip
     with devices.torch_settings(devices.precision("auto", device)):
         figures = measure(a, device)
     asked = {key: value for key, value in vars(a).items() if key not in ("out", "device")}
-    told = {"settings": asked, **devices.facts(device), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
+    told = {"settings": asked, **devices.facts(device), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
+            "load_average": load}  # fmt: skip
     print(f"{time.perf_counter() - start:.0f} s in all")
     if a.out:
         a.out.parent.mkdir(parents=True, exist_ok=True)
