@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 import imagenet_tree
-from autonovel import paper, pipeline, recipe, variants
+from autonovel import doubts, paper, pipeline, recipe, variants
 from autonovel.commands import reproduce_recipe
 from autonovel.counting import wanted
 from autonovel.data import ImageSet
@@ -21,6 +21,7 @@ from autonovel.networks import NETWORKS
 from autonovel.run_folder import read_json
 from autonovel.settings import FROZEN
 from autonovel.training import checkpoint
+from autonovel.training.display import Silent
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,17 @@ def images(n_known: int) -> ImageSet:
                     tuple(map(str, range(n_known))))  # fmt: skip
 
 
+class Heard(Silent):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Keep a line."""
+        self.said.append(text)
+
+
 def usual_names(n_classes: int) -> dict[str, torch.Tensor]:
     """Return random weights of a ResNet-18 under the names of PyTorch's own."""
     trunk = NETWORKS["resnet18-imagenet"](3)
@@ -145,6 +157,12 @@ def test_weights_from_a_file_start_trunk_and_classifier(tmp_path: Path) -> None:
     assert torch.equal(model.heads["known"].bias, named["fc.bias"])
     other = pipeline.new_model(without_stage_2, images(8), 0)
     assert "known" not in other.heads, "a classifier of seven classes is none of eight"
+    for n_known, words in ((7, "of the 7 known classes starts from"), (8, "has no classifier of 8 classes")):
+        heard = Heard()
+        nowhere = torch.device("cpu")
+        job = pipeline.Job(without_stage_2, images(n_known), None, 3, 0, nowhere, tmp_path, heard)
+        doubts.tell_of_the_first_classifier(job)
+        assert words in heard.said[0]
     assert "known" not in pipeline.new_model(recipe.load("imagenet", sets).recipe, images(7), 0).heads
 
 
@@ -182,6 +200,11 @@ def test_published_estimates_and_numbers() -> None:
     unknown = [paper.accuracy("imagenet", "count.new_classes=auto", s) for s in known]
     assert [p.mean if p else None for p in unknown] == [None, 71.4, 72.9, 77.6, 80.5]
     assert str(known["dtc"]) == "78.3 (3 subsets)"
+
+
+def test_a_shape_needs_a_crop() -> None:
+    with pytest.raises(UsageError, match=r"joint\.augment\.aspect is 1\.33"):
+        recipe.load("imagenet", ["joint.augment.resized_crop=1"])
 
 
 def test_grey_images_are_not_normalised_as_imagenet() -> None:

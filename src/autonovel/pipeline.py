@@ -118,6 +118,7 @@ def run(job: Job) -> Outcome | None:
         keep_network(job)
         seen = as_seen(job)
         _check_earlier_stages(seen)
+        doubts.tell_of_the_first_classifier(seen)
         save_truth(job.folder, job.train)
         if ALL_STAGES[-1] not in job.stages:
             extractor(seen)
@@ -216,8 +217,10 @@ def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
         model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
     if recipe.pretrain.kind == "weights" or (imagenet and recipe.pretrain.weights):
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
-        if not imagenet and not recipe.supervised.epochs:
-            checkpoint.load_known_head(Path(recipe.pretrain.weights), model, images.n_known)
+        if recipe.starts_from_a_classifier:
+            head = checkpoint.known_head(Path(recipe.pretrain.weights), images.n_known)
+            if head is not None:
+                model.heads["known"] = head
     return model
 
 

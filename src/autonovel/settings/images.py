@@ -106,3 +106,11 @@ class Augment(Section):
     side: int = setting(0, "pixels a side to which that crop is resized (0: the image's)", low=0)
     brightness: float = setting(0.0, "largest random relative change of brightness", low=0, high=1)
     cached: bool = setting(False, "pick one of the cached views (network.cached_views)")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.aspect > 1 and self.resized_crop == 1:
+            raise UsageError(
+                f"aspect is {self.aspect}, but resized_crop is 1: all of an image has no other shape than its own. Set "
+                "resized_crop below 1, or aspect to 1."
+            )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.networks import Model, heads
+from autonovel.networks import heads
 from autonovel.networks.imagenet_resnet import renamed
 from autonovel.run_folder import replace_file
 
@@ -102,22 +102,20 @@ def load_trunk(path: Path, model: nn.Module) -> None:
         raise UsageError(f"the weights in {path} do not fit network.name: {error}") from error
 
 
-def load_known_head(path: Path, model: Model, n_known: int) -> None:
-    """Give ``model`` the classifier of the known classes that the file has beside its trunk, if it has one of these.
+def known_head(path: Path, n_known: int) -> heads.ClassHead | None:
+    """Return the classifier of the known classes that a file has beside its trunk; None if it has none of so many.
 
-    Its outputs are taken to be the known classes in the order of their names.  One for another number of classes is
-    that of other classes, and left alone.
+    Its outputs are taken to be the known classes in the order of their names.
     """
-    tensors = _given(path)
-    prefix = "heads.known."
-    own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    tensors, prefix = _given(path), "heads.known."
     try:
-        head = heads.empty_head(tensors, "heads.known")
+        head = heads.empty_head(tensors, prefix.removesuffix("."))
     except KeyError:
-        return
-    if isinstance(head, heads.ClassHead) and (head.in_features, head.out_features) == (model.trunk.n_features, n_known):
-        head.load_state_dict(own)
-        model.heads["known"] = head
+        return None
+    if not isinstance(head, heads.ClassHead) or head.out_features != n_known:
+        return None
+    head.load_state_dict({name.removeprefix(prefix): v for name, v in tensors.items() if name.startswith(prefix)})
+    return head
 
 
 def _given(path: Path) -> dict[str, Tensor]:
