@@ -11,8 +11,10 @@ benchmarks/scale.py works out what more images would take.
 """
 
 import argparse
+import gc
 import json
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -151,16 +153,22 @@ def write_jpegs(folder: Path, count: int) -> int:
     return total // count
 
 
-def decoding(pixels: FilePixels, batch: int, seconds: float) -> float:
-    """Return images per second of the workers alone, in random order, once they are started."""
-    fresh = replace(pixels, crew=Crew())
-    order = torch.randint(len(pixels), (1_000_000, batch), generator=torch.Generator().manual_seed(0))
-    coming = fresh.parts_in_order(iter(order))
-    next(coming)
-    start, done = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds:
-        done += sum(map(len, next(coming)))
-    return done / (time.perf_counter() - start)
+def decoding(pixels: FilePixels, batch: int, passes: int) -> tuple[float, float]:
+    """Return images per second of the workers alone, in random order, and processor milliseconds of an image."""
+    order = torch.randperm(len(pixels) * passes, generator=torch.Generator().manual_seed(0)) % len(pixels)
+    before, start, done = processor_seconds(), 0.0, 0
+    for parts in replace(pixels, crew=Crew()).parts_in_order(iter(order.split(batch))):
+        done += sum(map(len, parts)) if start else 0
+        start = start or time.perf_counter()  # from the first batch on: workers have started
+    clock = time.perf_counter() - start
+    gc.collect()  # ends the workers, whose time is counted when they have ended
+    return done / clock, 1e3 * (processor_seconds() - before) / len(order)
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of all that it started and that have ended."""
+    mine, theirs = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return mine.ru_utime + mine.ru_stime + theirs.ru_utime + theirs.ru_stime
 
 
 def listing(folder: Path) -> tuple[float, float]:
@@ -190,9 +198,10 @@ def measure(a: argparse.Namespace, device: torch.device) -> dict[str, Any]:
         files = FilePixels(FileTable.of(place, listed.entries), a.side, 3, cores, pinned=device.type == "cuda")
         out["jpeg_bytes"] = size
         out["listing_per_s"], out["bytes_per_listed_file"] = listing(Path(place))
-        out["decode_per_s"] = decoding(replace(files, pinned=False), a.batch, a.seconds)
+        out["decode_per_s"], out["decode_processor_ms"] = decoding(replace(files, pinned=False), a.batch, a.passes)
         out["decode_per_s_and_process"] = out["decode_per_s"] / cores
-        print(f"decode and stream: {out['decode_per_s']:,.0f} images/s by {cores} processes", flush=True)
+        print(f"decode and stream: {out['decode_per_s']:,.0f} images/s by {cores} processes, "
+              f"{out['decode_processor_ms']:.2f} ms of a processor each", flush=True)  # fmt: skip
 
         rng = torch.Generator().manual_seed(0)
         pixels = torch.randint(0, 256, (a.images, 3, a.side, a.side), generator=rng, dtype=torch.uint8)
@@ -202,7 +211,7 @@ def measure(a: argparse.Namespace, device: torch.device) -> dict[str, Any]:
         bare = bare_joint.joint_step(on_device.images, on_device.y.to(device), a.known, a.new, made.joint, precision)
         out["joint"] = side_by_side(bare, our_step(joint, on_device, made, device), a.batch, a, device)
         del bare
-        print(f"stage 3, resident: {out['joint']['ours']:,.0f} images/s; bare loop {out['joint']['bare']:,.0f}; "
+        print(f"stage 3, resident: {out['joint']['ours']:,.1f} images/s; bare loop {out['joint']['bare']:,.1f}; "
               f"ratio {out['joint']['ratio']:.2f}", flush=True)  # fmt: skip
 
         streamed = image_set(HostPixels(pixels, device.type == "cuda"), a.known, a.new)
@@ -212,7 +221,7 @@ def measure(a: argparse.Namespace, device: torch.device) -> dict[str, Any]:
             rate(step, a.batch, a.warm_up, device)
             out[name] = rate(step, a.batch, a.steps, device)
             del step
-            print(f"stage 3, {name.removeprefix('joint_').replace('_', ' ')}: {out[name]:,.0f} images/s", flush=True)
+            print(f"stage 3, {name.removeprefix('joint_').replace('_', ' ')}: {out[name]:,.1f} images/s", flush=True)
 
         step = our_step(Supervised(made.supervised, a.known, 0, True), on_device, made, device)
         rate(step, a.batch // 2, a.warm_up, device)
@@ -224,7 +233,7 @@ def measure(a: argparse.Namespace, device: torch.device) -> dict[str, Any]:
         start = time.perf_counter()
         features(model, held.images)
         out["embedding"] = a.images / (time.perf_counter() - start)
-        print(f"stage 2: {out['supervised']:,.0f} images/s; features: {out['embedding']:,.0f} images/s", flush=True)
+        print(f"stage 2: {out['supervised']:,.1f} images/s; features: {out['embedding']:,.1f} images/s", flush=True)
     out["bytes_to_device_per_step"] = a.batch * 3 * a.side * a.side
     out["bytes_read_per_step"] = a.batch * size
     print(f"per step: {out['bytes_to_device_per_step'] / 1e6:.1f} MB to the device, "
@@ -247,13 +256,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="turns of bare loop and ours")
     parser.add_argument("--jpegs", type=int, help="different JPEG files (1024; CPU: 128)")
     parser.add_argument("--processes", type=int, default=0, help="that decode (0: one per core)")
-    parser.add_argument("--seconds", type=float, help="of decoding alone (8; CPU: 2)")
+    parser.add_argument("--passes", type=int, help="over the JPEG files, decoding alone (24; CPU: 4)")
     a = parser.parse_args()
     device = devices.pick(a.device)
     small = device.type == "cpu"
     for name, (large, tiny) in {
         "side": (256, 64), "crop": (224, 56), "batch": (512, 32), "images": (4096, 256), "steps": (20, 3),
-        "warm_up": (5, 1), "jpegs": (1024, 128), "seconds": (8.0, 2.0),
+        "warm_up": (5, 1), "jpegs": (1024, 128), "passes": (24, 4),
     }.items():  # fmt: skip
         if getattr(a, name) is None:
             setattr(a, name, tiny if small else large)

@@ -51,7 +51,8 @@ def table(measured: Mapping[str, Any], images: int) -> list[str]:
         f"{figures['joint']['ours']:,.1f} images/s, a bare loop {figures['joint']['bare']:,.1f} (ratio "
         f"{figures['joint']['ratio']:.2f}); from the host's memory {figures['joint_from_memory']:,.1f}, from JPEGs "
         f"{figures['joint_from_files']:,.1f}. Decoding: {figures['decode_per_s']:,.0f} images/s, "
-        f"{figures['decode_per_s_and_process']:,.0f} per process.",
+        f"{figures['decode_per_s_and_process']:,.0f} per process; {figures['decode_processor_ms']:.1f} ms of a "
+        "processor for each image.",
         "",
         f"| {images / 1e6:,.0f} million images | images handled | images/s | bound by | hours |",
         "|---|---|---|---|---|",
