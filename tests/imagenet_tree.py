@@ -52,10 +52,10 @@ def publish(monkeypatch: pytest.MonkeyPatch) -> None:
 VIEWS = [f"{stage}.augment.side=32" for stage in ("supervised", "joint", "similarity", "kcl", "dtc")]
 SETTINGS = [
     "data.size=36", "network.crop=32", "data.loader=streaming", "data.workers=1", *VIEWS,
-    "supervised.epochs=2", "supervised.batch_size=32", "supervised.lr=0.02", "supervised.threads=1",
+    "supervised.epochs=1", "supervised.batch_size=32", "supervised.lr=0.02", "supervised.threads=1",
     "joint.epochs=2", "joint.batch_size=24", "joint.labelled_per_batch=16", "joint.watch=12", "joint.threads=1",
     "joint.lr=0.02", "similarity.epochs=1", "similarity.decay_at=[]", "similarity.batch_size=12",
     "similarity.classes_per_batch=3", "similarity.hidden=32", "similarity.threads=1", "kcl.epochs=1",
     "kcl.batch_size=18", "kcl.threads=1", "dtc.epochs=1", "dtc.start_epochs=1", "dtc.batch_size=18", "dtc.threads=1",
-    "dtc.lr=0.01", "dtc.start_lr=0.01", "run.checkpoint_seconds=0",
+    "dtc.lr=0.01", "dtc.start_lr=0.01",
 ]  # fmt: skip
