@@ -39,7 +39,10 @@ def load(data: Data) -> tuple[Listing, Listing | None]:
             f"data.subset names none of the subsets to discover: choose one with --set data.subset=A "
             f"({', '.join(IMAGENET.subsets)}). `autonovel reproduce` runs all of them."
         )
-    folders = class_folders(root, TRAIN)
+    try:
+        folders = class_folders(root, TRAIN)
+    except InputError as error:
+        raise InputError(f"{error} {how_to_get('imagenet', root)}") from error
     new = IMAGENET.subsets[data.subset]
     known = _known(folders, data)
     classes = (*known, *new)
@@ -53,7 +56,7 @@ def class_folders(root: Path, split: str) -> dict[str, str]:
     """Return the folder of each class of a split by its WordNet number, in order."""
     place = root / split
     if not place.is_dir():
-        raise InputError(f"{root} has no folder {split}. {how_to_get('imagenet', root)}")
+        raise InputError(f"{root} has no folder {split}.")
     found: dict[str, str] = {}
     with os.scandir(place) as inside:
         for entry in inside:
@@ -65,8 +68,7 @@ def class_folders(root: Path, split: str) -> dict[str, str]:
             found[match[0]] = entry.name
     if not found:
         raise InputError(
-            f"{place} has no class folders such as n01440764 in it. Sort the images into one folder per class; "
-            f"{how_to_get('imagenet', root)}"
+            f"{place} has no class folders such as n01440764 in it. Sort the images into one folder per class."
         )
     return dict(sorted(found.items()))
 
