@@ -88,7 +88,8 @@ def test_results_are_found_in_runs_and_folders_of_them(tmp_path: Path) -> None:
 
 def test_the_page_of_results_is_made_from_the_committed_runs() -> None:
     page = (ROOT / "docs" / "results.md").read_text()
-    made = table.markdown(table.collect([ROOT / "benchmarks" / "results"]))
+    place = [ROOT / "benchmarks" / "results"]
+    made = table.markdown(table.collect(place), table.unrun(place))
     assert made in page, "docs/results.md is stale: paste the output of `autonovel table benchmarks/results`"
 
 
@@ -172,8 +173,23 @@ def test_the_paper_has_every_number_of_its_tables() -> None:
     datasets, compared = ("cifar10", "cifar100", "svhn"), ("kmeans", "kcl", "mcl", "dtc")
     ours = ("rankstats", "rankstats-incremental")
     omniglot = {("omniglot", system) for system in (*compared, "rankstats")}
-    assert set(paper.ACCURACY) == {(d, s) for d in datasets for s in (*compared, *ours)} | omniglot
-    assert set(paper.UNKNOWN_NUMBER) == omniglot - {("omniglot", "kmeans")}
+    parts = omniglot | {("imagenet", system) for _, system in omniglot}
+    assert set(paper.ACCURACY) == {(d, s) for d in datasets for s in (*compared, *ours)} | parts
+    assert set(paper.UNKNOWN_NUMBER) == {(dataset, system) for dataset, system in parts if system != "kmeans"}
     assert set(paper.ACCURACY_FROM_SCRATCH) == {(d, s) for d in datasets for s in compared}
     assert set(paper.OLD_NEW_ALL) == {(d, s) for d in datasets for s in ("kcl", "mcl", "dtc", "rankstats-incremental")}
     assert all(old.mean > 0 and new.mean > 0 for old, new, _ in paper.OLD_NEW_ALL.values())
+
+
+def test_benchmarks_that_were_not_run_are_rows_without_ours(tmp_path: Path) -> None:
+    (tmp_path / "imagenet").mkdir()
+    (tmp_path / "imagenet" / table.NOT_RUN).write_text(json.dumps({"recipe": "imagenet", "why": "no images."}))
+    told = table.markdown([], table.unrun([tmp_path])).splitlines()
+    assert "| imagenet | ranking statistics | 82.5 (3 subsets) | not run | – | – | – | – | – |" in told
+    unknown = "| imagenet count.new_classes=published | DTC | 77.6 (3 subsets) | not run | – | – | – | – | – |"
+    assert unknown in told and "`imagenet` was not run: no images." in told
+    assert len([line for line in told if "not run |" in line]) == 5 + 4
+    (tmp_path / "imagenet" / "seed-0.json").write_text(json.dumps(result(0, 0.8, "imagenet")))
+    lines = table.markdown(table.collect([tmp_path]), table.unrun([tmp_path])).splitlines()
+    (row,) = [line for line in lines if line.startswith("| imagenet | ranking statistics |")]
+    assert "| 80.0 | 1 | 0 |" in row

@@ -4,6 +4,7 @@ Each transform takes float images in [0, 1] (n×c×h×w) and an n×k block of un
 function of both; ``Augmentation`` strings them together and hands each its share of the draws.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -82,13 +83,27 @@ def affine(x: Tensor, u: Tensor, rotate: float, shear: float, scale: float, shif
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
 
-def resized_crop(x: Tensor, u: Tensor, smallest: float) -> Tensor:
-    """Return a random square of each image, between ``smallest`` and all of its area, resized to the whole size."""
-    side = (smallest + (1 - smallest) * u[:, 0]).sqrt()
-    left, top = ((1 - side) * (2 * u[:, i] - 1) for i in (1, 2))
-    zero = torch.zeros_like(side)
-    theta = torch.stack([side, zero, left, zero, side, top], dim=1).view(-1, 2, 3)
-    grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+def resized_crop(x: Tensor, u: Tensor, smallest: float, aspect: float = 1.0, side: int = 0) -> Tensor:
+    """Return a random part of each image, between ``smallest`` and all of its area, resized to the whole size.
+
+    Args:
+        x: images.
+        u: n×3 uniform numbers, n×4 where parts need not be squares.
+        smallest: share of the area.
+        aspect: largest ratio of a part's sides (of a square image); it is drawn evenly on a logarithmic scale between
+            1/aspect and aspect, as far as a part of that area and ratio lies inside the image.
+        side: pixels a side of the result (0: as the image).
+    """
+    area = smallest + (1 - smallest) * u[:, 0]
+    width = height = area.sqrt()
+    if aspect > 1:
+        stretch = torch.exp((2 * u[:, 3] - 1) * (-area.log()).clamp(max=math.log(aspect)) / 2)
+        width, height = width * stretch, height / stretch
+    left, top = (1 - width) * (2 * u[:, 1] - 1), (1 - height) * (2 * u[:, 2] - 1)
+    zero = torch.zeros_like(area)
+    theta = torch.stack([width, zero, left, zero, height, top], dim=1).view(-1, 2, 3)
+    shape = [*x.shape[:2], side, side] if side else list(x.shape)
+    grid = F.affine_grid(theta, shape, align_corners=False)
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
@@ -114,6 +129,8 @@ class Augmentation:
     scale: float = 0.0
     shift: float = 0.0
     resized_crop: float = 1.0
+    aspect: float = 1.0
+    side: int = 0
     brightness: float = 0.0
     cached: bool = False
 
@@ -124,8 +141,9 @@ class Augmentation:
         steps: list[tuple[Transform, int]] = []
         if self.rotate or self.shear or self.scale or self.shift:
             steps.append((lambda x, u: affine(x, u, self.rotate, self.shear, self.scale, self.shift), 5))
-        if self.resized_crop < 1:
-            steps.append((lambda x, u: resized_crop(x, u, self.resized_crop), 3))
+        if self.resized_crop < 1 or self.side:
+            draws = 4 if self.aspect > 1 else 3
+            steps.append((lambda x, u: resized_crop(x, u, self.resized_crop, self.aspect, self.side), draws))
         if self.crop:
             steps.append((lambda x, u: crop(x, u, self.crop), 2))
         if self.reflect_shift:

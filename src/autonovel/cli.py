@@ -49,9 +49,7 @@ Stages = Annotated[
 ]
 NewClasses = Annotated[
     str,
-    typer.Option(
-        "--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's (omniglot)."
-    ),
+    typer.Option("--new-classes", metavar="N|auto", help="Number of new classes; auto estimates it; published: DTC's."),
 ]
 Methods = Annotated[
     list[str] | None,

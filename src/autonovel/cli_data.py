@@ -15,7 +15,7 @@ def add_data_commands(app: typer.Typer, plain_errors: Callable[[], AbstractConte
 
     @data.command()
     def fetch(
-        name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot.")],
+        name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or omniglot; imagenet has to be asked for.")],
         to: Annotated[Path, typer.Option("--to", help="Folder for the files; made if need be.")],
     ) -> None:
         """Download the official files of dataset NAME, going on with what is already there."""

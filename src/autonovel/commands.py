@@ -90,7 +90,7 @@ def train_run(
     from autonovel import device as devices
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
-    from autonovel.data.prepare import discard_cache, prepare_both
+    from autonovel.data.prepare import adopt_surveys, discard_cache, prepare_both
     from autonovel.run_folder import RunFolder, read_json
 
     console, settings = console or Console(), loaded.recipe
@@ -105,6 +105,7 @@ def train_run(
     locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
     with locked:
         command = ["autonovel", *sys.argv[1:]]
+        adopt_surveys(folder, bases)
         try:
             train, test = prepare_both(train, test, settings.data, folder, chosen, display)
         except BaseException:

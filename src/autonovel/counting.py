@@ -25,6 +25,7 @@ from autonovel.probes import FEWEST_PROBES, FEWEST_TAUGHT, Probes, probe_sets
 from autonovel.run_folder import FORMAT, read_json, write_json
 from autonovel.settings import Count, Recipe
 from autonovel.training.loop import run_stage
+from autonovel.variants import PROBES
 
 if TYPE_CHECKING:
     from autonovel.pipeline import Job
@@ -36,7 +37,7 @@ def wanted(settings: Recipe, of_source: int) -> int | None:
     """Return the number of new classes a recipe asks for: its own, DTC's, that of its source, or None to count them."""
     asked = settings.count.new_classes
     if asked == PUBLISHED:
-        return paper.stored_estimate(settings.data.source, settings.data.alphabet)
+        return paper.stored_estimate(settings.data.source, settings.data.alphabet or settings.data.subset)
     return None if asked == AUTO else int(asked) if asked else of_source
 
 
@@ -134,7 +135,7 @@ def stage_features(job: "Job", taught: ImageSet, hidden: tuple[int, ...]) -> lis
 
 def _forget_other_probes(job: "Job", hidden: tuple[int, ...]) -> None:
     """Drop a stage 2 that was trained without other classes than these."""
-    note = job.folder / "count" / "probes.json"
+    note = job.folder / "count" / PROBES
     content = {"probes": list(hidden)}
     if not note.exists() or read_json(note) != content:
         shutil.rmtree(job.folder / "count", ignore_errors=True)

@@ -27,7 +27,7 @@ def load_model(folder: Path) -> Model:
         trunk: Trunk = make_trunk(settings.network, len(mean), config)
         if isinstance(trunk, Adapted) and not any(name.startswith(f"trunk.blocks.{ADAPTER}.") for name in tensors):
             trunk = trunk.without_adapter()  # as the method took it that delivered
-        model = Model(trunk, mean, tensors["std"].flatten())
+        model = Model(trunk, mean, tensors["std"].flatten(), crop=settings.network.crop)
         for head in ("known", "new"):
             model.heads[head] = heads.empty_head(tensors, f"heads.{head}")
         model.load_state_dict(tensors)

@@ -1,15 +1,30 @@
 """What a person should be told about a run that went through, but went badly."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autonovel.embedding import Embedding
 from autonovel.run_folder import Journal
+from autonovel.training.checkpoint import known_head
 
 if TYPE_CHECKING:
     from autonovel.pipeline import Job
 
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
 GUESSING = 0.5  # share of rotations told rightly below which stage 1 has learned little; a guess has 0.25
+
+
+def tell_of_the_first_classifier(job: "Job") -> None:
+    """Say whether the file of weights has a classifier of the known classes, where no stage 2 teaches one."""
+    if job.recipe.starts_from_a_classifier:
+        path = job.recipe.pretrain.weights
+        head = known_head(Path(path), job.train.n_known)
+        job.display.say(
+            f"The classifier of the {job.train.n_known} known classes starts from {path}."
+            if head is not None
+            else f"Beware: {path} has no classifier of {job.train.n_known} classes, so that of the known classes "
+            "starts at random. Give a file that has one, or train stage 2 (--set supervised.epochs=…)."
+        )
 
 
 def tell_of_rotations_not_learned(job: "Job") -> None:

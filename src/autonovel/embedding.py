@@ -15,6 +15,7 @@ from autonovel.networks import Model
 from autonovel.run_folder import replace_file
 
 CHUNK = 512
+ROWS = 1 << 16  # features at once through the heads: a million images times a thousand classes would fill a device
 
 
 @dataclass(frozen=True)
@@ -76,5 +77,8 @@ def embed(model: Model, images: Tensor | Streamed) -> Embedding:
     """Return what ``model`` says of uint8 ``images``."""
     z = features(model, images)
     device = model.mean.device
-    heads = {name: model.logits(z.to(device), name).softmax(dim=1).cpu() for name in ("new", "known")}
-    return Embedding(z.contiguous(), heads["new"].contiguous(), heads["known"].contiguous())
+    p_new, p_known = (
+        torch.cat([model.logits(part.to(device), head).softmax(dim=1).cpu() for part in z.split(ROWS)])
+        for head in ("new", "known")
+    )
+    return Embedding(z.contiguous(), p_new, p_known)

@@ -32,6 +32,10 @@ def parts_of(settings: Recipe) -> Parts | None:
         from autonovel.data.catalogue import OMNIGLOT  # late: the package of images needs torch
 
         return Parts("data.alphabet", OMNIGLOT.evaluation)
+    if settings.data.source == "imagenet" and not settings.data.subset:
+        from autonovel.data.catalogue import IMAGENET
+
+        return Parts("data.subset", {name: len(classes) for name, classes in IMAGENET.subsets.items()})
     return None
 
 

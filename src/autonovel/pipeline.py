@@ -118,6 +118,7 @@ def run(job: Job) -> Outcome | None:
         keep_network(job)
         seen = as_seen(job)
         _check_earlier_stages(seen)
+        doubts.tell_of_the_first_classifier(seen)
         save_truth(job.folder, job.train)
         if ALL_STAGES[-1] not in job.stages:
             extractor(seen)
@@ -212,12 +213,23 @@ def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
     if imagenet:
         model = networks.pretrained(recipe.network, seed)
     else:
-        rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
-        mean, std = channel_statistics(images.images, rows)
+        mean, std = normalisation(recipe, images)
         model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
     if recipe.pretrain.kind == "weights" or (imagenet and recipe.pretrain.weights):
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
+        if recipe.starts_from_a_classifier:
+            head = checkpoint.known_head(Path(recipe.pretrain.weights), images.n_known)
+            if head is not None:
+                model.heads["known"] = head
     return model
+
+
+def normalisation(recipe: Recipe, images: ImageSet) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the means and deviations of the channels that images are normalised by."""
+    if recipe.network.normalise == "imagenet":
+        return networks.imagenet_resnet.statistics(images.images.shape[1])
+    rows = (~images.unlabelled).nonzero()[:, 0] if recipe.pretrain.labelled_only else None
+    return channel_statistics(images.images, rows)
 
 
 def shared_stages(job: Job) -> dict[str, Stage]:

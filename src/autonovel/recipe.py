@@ -30,6 +30,7 @@ OF_THE_SOURCE = (
     "data.first_known",
     "data.per_class",
     "data.alphabet",
+    "data.subset",
 )  # a recipe says them of its own source's classes
 
 

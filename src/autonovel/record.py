@@ -129,10 +129,14 @@ def basis(images: ImageSet, settings: Recipe) -> str:
     That is every image, unless stage 1 sees the labelled ones alone; then it is these, and their places, on which
     random draws depend.
     """
-    if not settings.pretrain.labelled_only or not isinstance(images.images, Tensor):
+    if not settings.pretrain.labelled_only or not (isinstance(images.images, Tensor) or images.sums is not None):
         return _digest(images)
     rows = (~images.unlabelled).nonzero()[:, 0]
     places = hashlib.blake2b(rows.numpy().tobytes(), digest_size=16).hexdigest()
+    if images.sums is not None:  # of files, which may not be in memory
+        pixels = hashlib.blake2b(images.sums[rows].numpy().tobytes(), digest_size=16).hexdigest()
+        return _digest(replace(images, fingerprint=pixels, y=images.y[rows])) + places
+    assert isinstance(images.images, Tensor)
     return _digest(replace(images, images=images.images[rows], y=images.y[rows])) + places
 
 

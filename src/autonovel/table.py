@@ -1,9 +1,10 @@
 """Results of many runs as one table beside the paper's."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from autonovel import paper
@@ -16,6 +17,9 @@ from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"
+WAYS = ("count.new_classes=published",)  # in which the paper's table of unknown numbers is reproduced
+NOT_RUN = "not-run.json"  # beside results: a recipe of the paper's benchmarks that nobody has run yet, and why
+NOTHING: Mapping[str, str] = MappingProxyType({})
 Results = dict[str, Any]
 
 
@@ -35,6 +39,8 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """Return the row in the order of ``HEADER``."""
+        if not self.seeds:
+            return (self.recipe, self.system, self.paper, self.ours, *("–",) * (len(HEADER) - 4))
         wall = f"{statistics.mean(self.seconds):.0f} s"
         seeds = ", ".join(map(str, self.seeds))
         measured = (self.ours, str(len(self.seeds)), seeds, wall, self.hardware, self.commit)
@@ -64,6 +70,27 @@ def _read(file: Path) -> Results:
     if not isinstance(content, dict) or not {"recipe", "systems", "seconds", "seed"} <= content.keys():
         raise RunFolderError(f"{file} is not the results of a run.")
     return content
+
+
+def unrun(paths: Sequence[Path]) -> dict[str, str]:
+    """Return the recipes that folders of results say were not run, and why."""
+    found = [file for path in paths if path.is_dir() for file in (*path.glob(NOT_RUN), *path.glob(f"*/{NOT_RUN}"))]
+    told = [read_json(file) for file in sorted(found)]
+    return {str(content["recipe"]): str(content["why"]) for content in told}
+
+
+def unrun_rows(recipes: Iterable[str], results: Sequence[Results]) -> list[Row]:
+    """Return a row for every number that the paper has for ``recipes``, unless results stand beside it."""
+    there = {(row.recipe, row.system) for row in rows(results)}
+    names = [f"{recipe}{changes}" for recipe in sorted(recipes) for changes in ("", *(f" {how}" for how in WAYS))]
+    out = []
+    for name in names:
+        recipe, _, changes = name.partition(" ")
+        for system, label in LABELS.items():
+            published = paper.accuracy(recipe, changes, system)
+            if published and (name, label) not in there:
+                out.append(Row(name, label, str(published), "not run", {}, (), (), "", ""))
+    return out
 
 
 def rows(results: Sequence[Results]) -> list[Row]:
@@ -147,10 +174,15 @@ def spread(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
-def markdown(results: Sequence[Results]) -> str:
-    """Return the table, under it where each recipe departs from the paper, and benchmarks part by part."""
+def markdown(results: Sequence[Results], not_run: Mapping[str, str] = NOTHING) -> str:
+    """Return the table, under it where each recipe departs from the paper, and benchmarks part by part.
+
+    ``not_run`` are recipes whose rows of the paper stand there without ours, and why.
+    """
     lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    lines += ["| " + " | ".join(row.cells()) + " |" for row in rows(results)]
+    lines += ["| " + " | ".join(row.cells()) + " |" for row in (*rows(results), *unrun_rows(not_run, results))]
+    for recipe, why in sorted(not_run.items()):
+        lines += ["", f"`{recipe}` was not run: {why}"]
     departures = {str(r["recipe"]): r.get("departures") or [] for r in results}
     for recipe, told in sorted(departures.items()):
         lines += ["", f"`{recipe}` departs from the paper: {'; '.join(told) or 'nowhere known'}."]

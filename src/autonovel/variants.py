@@ -10,7 +10,8 @@ from autonovel.run_folder import check_format, replace_file
 from autonovel.settings import PLACES
 
 FULL = "full"
-ALPHABET = "data.alphabet"
+WHICH_ARE_NEW = ("data.alphabet", "data.subset")
+PROBES = "probes.json"  # in the folder count, which classes its stage 2 was not taught
 SIMILARITY = "3-similarity"  # the stage that KCL and MCL have in common
 SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
 # settings of what is run, shown and kept beside; results are the same under any of them
@@ -85,7 +86,8 @@ def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def _alike(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...]) -> bool:
     """Tell whether two runs have the same settings in ``sections``, but for where images lie and which are new."""
     keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(sections)}
-    return all(one["recipe"].get(key) == other["recipe"].get(key) for key in keys if key not in (*PLACES, ALPHABET))
+    compared = keys - {*PLACES, *WHICH_ARE_NEW}
+    return all(one["recipe"].get(key) == other["recipe"].get(key) for key in compared)
 
 
 def _basis(facts: dict[str, Any]) -> Any:
@@ -101,6 +103,7 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     if folder == base or not (base / "run.json").exists() or not may_share(check_format(folder), check_format(base)):
         return []
     _adopt_count(folder, base)
+    _adopt_stage_without_probes(folder, base)
     found = sorted((base / "stages").glob("[12]-*"))
     taken = [stage.name for stage in found if copy_stage(stage, folder / "stages" / stage.name)]
     if _may_share_similarity(check_format(folder), check_format(base)) and adopt_similarity(folder, base):
@@ -132,6 +135,16 @@ def _may_share_similarity(one: dict[str, Any], other: dict[str, Any]) -> bool:
         and _alike(one, other, ("similarity.",))
         and (not by_count or (one["n_new"] is not None and one["n_new"] == other["n_new"]))
     )
+
+
+def _adopt_stage_without_probes(folder: Path, base: Path) -> None:
+    """Copy the stage 2 that was trained for the count, on labelled images alone; other probes would be drawn again."""
+    note, own = base / "count" / PROBES, folder / "count" / PROBES
+    counts = check_format(folder)["recipe"].get("count.new_classes") == "auto"
+    if counts and note.exists() and not own.exists():
+        for stage in sorted((base / "count" / "stages").glob("2-*")):
+            copy_stage(stage, folder / "count" / "stages" / stage.name)
+        replace_file(own, note.read_bytes())
 
 
 def _adopt_count(folder: Path, base: Path) -> None:

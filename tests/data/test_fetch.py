@@ -225,6 +225,7 @@ def test_the_catalogue_has_the_published_numbers() -> None:
         "cifar100": [50_000, 10_000],
         "svhn": [73_257, 26_032],
         "omniglot": [19_280, 13_180],
+        "imagenet": [1_281_167, 50_000],
     }
     for name, dataset in DATASETS.items():
         assert dataset.name == name and dataset.terms and dataset.citation

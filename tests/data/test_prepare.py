@@ -105,7 +105,7 @@ def test_a_survey_is_taken_once(root: Path, tmp_path: Path, monkeypatch: pytest.
     assert again.fingerprint == first.fingerprint and again.ids == first.ids and again.unreadable == first.unreadable
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"format": 99}', b"[1]", b'{"format": 1, "broken": 3}'])
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"format": 99}', b"[1]", b'{"format": 2, "broken": 3}'])
 def test_a_damaged_survey_is_taken_anew(root: Path, tmp_path: Path, damage: bytes) -> None:
     pixels = loaded(settings(root)).images
     assert isinstance(pixels, FilePixels)
@@ -115,7 +115,7 @@ def test_a_damaged_survey_is_taken_anew(root: Path, tmp_path: Path, damage: byte
     file.write_bytes(damage)
     again = survey(pixels, tmp_path, Silent())
     assert again.broken == first.broken and torch.equal(again.counts, first.counts)
-    assert file.read_bytes() == whole and json.loads(whole)["format"] == 1
+    assert file.read_bytes() == whole and json.loads(whole)["format"] == 2
 
 
 def test_a_class_without_a_readable_file_is_an_error(root: Path, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 import contextlib
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 from autonovel.errors import InputError, UsageError
@@ -36,6 +38,36 @@ class Split:
         """Return the published number of images."""
         return sum(self.per_class)
 
+    @property
+    def classes(self) -> int:
+        """Return the published number of classes."""
+        return len(self.per_class)
+
+    @property
+    def spread(self) -> tuple[int, int]:
+        """Return the numbers of images of the smallest and of the largest class."""
+        return min(self.per_class), max(self.per_class)
+
+    def matches(self, found: tuple[int, ...]) -> bool:
+        """Tell whether classes of these sizes are the published ones."""
+        return found == self.per_class
+
+
+@dataclass(frozen=True)
+class LargeSplit:
+    """A part of a dataset of which only totals are noted here: images, classes, the smallest and the largest class."""
+
+    name: str
+    count: int
+    classes: int
+    spread: tuple[int, int]
+    per_class: tuple[int, ...] = ()  # not noted, one by one
+
+    def matches(self, found: tuple[int, ...]) -> bool:
+        """Tell whether classes of these sizes may be the published ones."""
+        sizes = (sum(found), len(found), (min(found, default=0), max(found, default=0)))
+        return sizes == (self.count, self.classes, self.spread)
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -49,15 +81,17 @@ class Dataset:
         page: where its authors describe it.
         terms: terms of use, in a sentence.
         citation: what to cite.
+        on_request: how to get it, where its files cannot be downloaded without asking its authors.
     """
 
     name: str
     title: str
     files: tuple[RemoteFile, ...]
-    splits: tuple[Split, ...]
+    splits: tuple[Split | LargeSplit, ...]
     page: str
     terms: str
     citation: str
+    on_request: str = ""
 
 
 _KRIZHEVSKY = "Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, technical report, 2009"
@@ -139,6 +173,21 @@ DATASETS: dict[str, Dataset] = {
         citation="Lake, Salakhutdinov, Tenenbaum, Human-level concept learning through probabilistic program "
         "induction, Science 350(6266), 2015",
     ),
+    "imagenet": Dataset(
+        name="imagenet",
+        title="ImageNet (ILSVRC 2012)",
+        files=(),
+        splits=(
+            LargeSplit("train", 1_281_167, 1000, (732, 1300)),
+            LargeSplit("val", 50_000, 1000, (50, 50)),
+        ),
+        page="https://www.image-net.org/download.php",
+        terms="For non-commercial research and education only, granted on request; its authors do not own the images.",
+        citation="Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 115(3), 2015",
+        on_request="ImageNet cannot be downloaded without its authors' consent: ask for access at "
+        "https://www.image-net.org/download.php, accept its terms, and unpack the training and validation images of "
+        "ILSVRC 2012 to {folder}/train/WNID/*.JPEG and {folder}/val/WNID/*.JPEG, a folder for each class.",
+    ),
 }
 
 
@@ -198,6 +247,35 @@ OMNIGLOT = OmniglotLayout(
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class ImagenetLayout:
+    """Which classes of ImageNet are labelled, which are new, and how many images of a class are published.
+
+    Attributes:
+        unlabelled: the classes whose labels are never used.
+        subsets: those of them that are the new classes of a run, by the name of the subset.
+        labelled: number of the other classes.
+        fewest, most: training images of the smallest and of the largest class.
+    """
+
+    unlabelled: frozenset[str]
+    subsets: dict[str, tuple[str, ...]]
+    labelled: int
+    fewest: int
+    most: int
+
+
+def _imagenet() -> ImagenetLayout:
+    """Return the 882/118 split and the three subsets of 30 classes that KCL, MCL, DTC and the paper use."""
+    text = (resources.files("autonovel.data") / "imagenet_classes.json").read_text(encoding="utf-8")
+    told = json.loads(text)
+    subsets = {name: tuple(sorted(wnids)) for name, wnids in told["subsets"].items()}
+    return ImagenetLayout(frozenset(told["unlabelled"]), subsets, 1000 - len(told["unlabelled"]), 732, 1300)
+
+
+IMAGENET = _imagenet()
+
+
 def find(name: str) -> Dataset:
     """Return the dataset called ``name``, or say which there are."""
     if name not in DATASETS:
@@ -207,6 +285,8 @@ def find(name: str) -> Dataset:
 
 def how_to_get(name: str, folder: Path) -> str:
     """Return the sentence that tells a person how to get the official files of ``name`` into ``folder``."""
+    if DATASETS[name].on_request:
+        return DATASETS[name].on_request.format(folder=folder)
     return f"Get the official files with: autonovel data fetch {name} --to {folder}."
 
 

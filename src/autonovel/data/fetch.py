@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import __version__
-from autonovel.data.catalogue import Dataset, RemoteFile, find, md5
+from autonovel.data.catalogue import Dataset, RemoteFile, find, how_to_get, md5
 from autonovel.errors import InputError
 
 Progress = Callable[[str, int, int | None], None]
@@ -47,6 +47,8 @@ def fetch(dataset: str | Dataset, to: Path, progress: Progress) -> list[Path]:
         InputError: if a file cannot be reached, written, or has the wrong checksum.
     """
     entry = find(dataset) if isinstance(dataset, str) else dataset
+    if entry.on_request:
+        raise InputError(how_to_get(entry.name, to))
     pooch = _pooch()
     return [_fetch_file(pooch, file, to, progress) for file in entry.files]
 

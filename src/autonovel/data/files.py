@@ -151,6 +151,15 @@ class FileTable:
             repr((*self.entry(row), *target)).encode(errors="surrogateescape"), digest_size=16
         ).digest()
 
+    def key_of_rows(self, rows: NDArray[np.int64], *target: int) -> str:
+        """Return a name for the images ``rows`` in this order and what is made of them, whatever lies beside them."""
+        sums = hashlib.blake2b(repr(target).encode(), digest_size=12)
+        for row in rows.tolist():
+            for name in self._names(row):
+                sums.update(len(name).to_bytes(4, "little") + name)
+        sums.update(self.numbers[self.slots[rows]].tobytes())
+        return sums.hexdigest()
+
     def key_of_all(self, *target: int) -> str:
         """Return a name for this very list of files and what is made of them."""
         sums = hashlib.blake2b(repr((self.total, *target)).encode(), digest_size=12)

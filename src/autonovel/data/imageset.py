@@ -25,6 +25,7 @@ class ImageSet:
         unreadable: input files that are not among the images: why, by id.
         junk: ids of input images that a person left out as belonging nowhere.
         fingerprint: checksum of the pixels where they come from files, however they are held; else "".
+        sums: n×8 uint8, checksums of the single images' pixels, where they come from files.
         ids_are_paths: whether each id is the path of a file, relative to the input folder.
         notes: what a person should know of how the files were listed.
     """
@@ -38,6 +39,7 @@ class ImageSet:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     junk: tuple[str, ...] = ()
     fingerprint: str = ""
+    sums: Tensor | None = None
     ids_are_paths: bool = False
     notes: tuple[str, ...] = ()
 
@@ -60,13 +62,15 @@ class ImageSet:
         if isinstance(self.images, FilePixels):
             images = replace(self.images.subset(rows), counts=None)  # which are of all images
         else:
-            images = HostPixels(self.images[rows]) if isinstance(self.images, HostPixels) else self.images[rows]
+            held = self.images
+            images = replace(held, images=held[rows]) if isinstance(held, HostPixels) else held[rows]
         return replace(
             self,
             images=images,
             y=self.y[rows],
             ids=tuple(self.ids[row] for row in rows.tolist()),
             truth=None if self.truth is None else self.truth[rows],
+            sums=None if self.sums is None else self.sums[rows],
         )
 
     def resized(self, side: int) -> "ImageSet":

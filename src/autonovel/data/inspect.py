@@ -10,7 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from autonovel.data.catalogue import Dataset, RemoteFile, Split, explained, find, how_to_get, md5
+from autonovel.data.catalogue import (
+    IMAGENET,
+    Dataset,
+    LargeSplit,
+    RemoteFile,
+    Split,
+    explained,
+    find,
+    how_to_get,
+    md5,
+)
 from autonovel.errors import InputError
 
 FEW = 5  # classes named one by one; the others are counted
@@ -38,12 +48,14 @@ class SplitReport:
         source: the file or folder the images were read from, None if there is none.
         per_class: number of images of each class that has any, by name.
         problem: why the split cannot be read, None if it can.
+        note: what else there is to say of its classes.
     """
 
-    split: Split
+    split: Split | LargeSplit
     source: Path | None
     per_class: dict[str, int]
     problem: str | None = None
+    note: str = ""
 
     @property
     def count(self) -> int:
@@ -53,7 +65,7 @@ class SplitReport:
     @property
     def complete(self) -> bool:
         """Return whether every class has its published number of images."""
-        return self.problem is None and tuple(self.per_class.values()) == self.split.per_class
+        return self.problem is None and self.split.matches(tuple(self.per_class.values()))
 
 
 @dataclass(frozen=True)
@@ -93,15 +105,32 @@ def _md5(path: Path) -> str | None:
     return md5(path) if path.is_file() else None
 
 
-def _check_split(name: str, folder: Path, split: Split) -> SplitReport:
+def _check_split(name: str, folder: Path, split: Split | LargeSplit) -> SplitReport:
+    count = {"omniglot": _omniglot, "imagenet": _imagenet}.get(name, _loaded)
     try:
-        source, per_class = (_omniglot if name == "omniglot" else _loaded)(name, folder, split)
+        source, per_class = count(name, folder, split)
     except InputError as error:
         return SplitReport(split, None, {}, str(error))
-    return SplitReport(split, source, per_class)
+    return SplitReport(split, source, per_class, note=_subsets(per_class) if name == "imagenet" else "")
 
 
-def _loaded(name: str, folder: Path, split: Split) -> tuple[Path, dict[str, int]]:
+def _imagenet(name: str, folder: Path, split: Split | LargeSplit) -> tuple[Path, dict[str, int]]:
+    """Count the files of each class by their names alone: they are more than a million."""
+    from autonovel.data.imagenet import class_folders, images_in
+
+    place = folder / split.name
+    return place, {wnid: len(images_in(place / own)) for wnid, own in class_folders(folder, split.name).items()}
+
+
+def _subsets(found: Iterable[str]) -> str:
+    """Say how many of the classes that a run needs are there, labelled ones and those of each subset."""
+    there = set(found)
+    labelled = len(there - IMAGENET.unlabelled)
+    new = ", ".join(f"{name} {len(there & set(own))} of {len(own)}" for name, own in IMAGENET.subsets.items())
+    return f"; labelled classes {labelled} of {IMAGENET.labelled}, new ones of subset {new}"
+
+
+def _loaded(name: str, folder: Path, split: Split | LargeSplit) -> tuple[Path, dict[str, int]]:
     """Read the images as a run would, and count them."""
     from autonovel.data import cifar, svhn
 
@@ -113,7 +142,7 @@ def _loaded(name: str, folder: Path, split: Split) -> tuple[Path, dict[str, int]
     return source, dict(zip(images.names, counts, strict=True))
 
 
-def _omniglot(name: str, folder: Path, split: Split) -> tuple[Path, dict[str, int]]:
+def _omniglot(name: str, folder: Path, split: Split | LargeSplit) -> tuple[Path, dict[str, int]]:
     """Count the drawings of each character by their names, ``images_SPLIT/ALPHABET/CHARACTER/DRAWING.png``."""
     unpacked = folder / f"images_{split.name}"
     archive = folder / f"images_{split.name}.zip"
@@ -138,12 +167,17 @@ def describe(report: Report) -> list[str]:
     lines = [f"{dataset.title} in {report.folder}"]
     lines += [f"  {_describe_file(file)}" for file in report.files]
     official = {report.folder / file.file.name for file in report.files if file.official}
-    lines += [f"  {_describe_split(split, split.source in official)}" for split in report.splits]
+    lines += [f"  {_describe_split(s, s.source in official or not dataset.files)}" for s in report.splits]
     missing = [split.split.name for split in report.splits if not split.complete]
     if missing:
         lines.append(f"Missing or different: {', '.join(missing)}. {how_to_get(dataset.name, report.folder)}")
     else:
-        lines.append("Complete: every class has its published number of images.")
+        totals = any(isinstance(split, LargeSplit) for split in dataset.splits)
+        lines.append(
+            "Complete: as many images and classes as published."
+            if totals
+            else "Complete: every class has its published number of images."
+        )
     return [*lines, f"Terms of use: {dataset.terms} ({dataset.page})", f"Cite: {dataset.citation}."]
 
 
@@ -160,17 +194,18 @@ def _describe_split(report: SplitReport, official: bool) -> str:
     if report.problem is not None:
         return f"{name}: {report.problem}"
     source = f"read from {report.source}{'' if official else ' (not the official archive)'}"
+    source += report.note
     text = f"{name}: {report.count:,} images of {len(report.per_class)} classes"
     if report.complete:
         return f"{text}, {_spread(published)}, as published; {source}"
     return (
-        f"{text}; published are {published.count:,} of {len(published.per_class)}, {_spread(published)}"
+        f"{text}; published are {published.count:,} of {published.classes}, {_spread(published)}"
         f"{_deviations(report)}; {source}"
     )
 
 
-def _spread(split: Split) -> str:
-    low, high = min(split.per_class), max(split.per_class)
+def _spread(split: Split | LargeSplit) -> str:
+    low, high = split.spread
     return f"{low:,} of each class" if low == high else f"{low:,} to {high:,} of a class"
 
 

@@ -28,6 +28,7 @@ class Listing:
         labels: class of each by where it lies, None for those to be discovered.
         unreadable: files that cannot even be listed: why, by id.
         notes: what a person should know of how they were listed.
+        known: names of the known classes where the source itself says them (empty: settings choose).
     """
 
     root: Path
@@ -35,6 +36,7 @@ class Listing:
     labels: list[str | None]
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
     def rows(self, chosen: list[int]) -> "Listing":
         """Return the files ``chosen``."""
@@ -56,7 +58,8 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
     unknown = [name for name in data.known if name not in names]
     if unknown:
         raise UsageError(f"data.known names {', '.join(unknown)}; the classes in {train.root} are {', '.join(names)}.")
-    known = tuple(n for n in names if n in data.known) if data.known else names[: data.first_known or None]
+    chosen = tuple(n for n in names if n in data.known) if data.known else names[: data.first_known or None]
+    known = train.known or chosen
     true = _true_labels(train, data)
     if test is not None and data.test_fraction:
         raise UsageError(f"{train.root} has test images of its own; leave data.test_fraction at 0.")
@@ -65,8 +68,9 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
     new = tuple(sorted({label for label in true if label is not None} - set(known))) if complete else ()
     table = FileTable.of(str(train.root), train.entries)
     channels = _channels(table)
-    y = [known.index(label) if label in known else -1 for label in train.labels]
     order = {name: number for number, name in enumerate(known + new)}
+    number = {name: place for place, name in enumerate(known)}
+    y = [-1 if label is None else number.get(label, -1) for label in train.labels]
     problem = ImageSet(
         images=FilePixels(table, data.size, channels, workers(data)),
         y=torch.tensor(y, dtype=torch.int64),

@@ -95,25 +95,27 @@ class Streaming:
         self.pixels, self.device = pixels, device
         self.y = images.y.to(device)
         self.truth = None if images.truth is None else images.truth.to(device)
-        self.coming: Iterator[Tensor] = iter(())
+        self.coming: Iterator[list[Tensor]] = iter(())
         self.buffer = torch.empty(0, dtype=torch.uint8)
 
     def start(self, sampler: Sampler, epochs: range) -> None:
         """Begin to decode the batches of ``epochs``."""
         order = (index for epoch in epochs for index in sampler.epoch(epoch))
-        self.coming = self.pixels.in_order(order)
+        self.coming = self.pixels.parts_in_order(order)
 
     def advance(self) -> None:
         """Put the next batch into the buffer."""
-        images = next(self.coming)
+        parts = next(self.coming)
         if self.device.type == "cpu":
-            self.buffer = images
-        elif self.buffer.shape != images.shape:
-            self.buffer = images.to(self.device)
-        elif self.device.type == "cuda":
-            self.buffer.copy_(images if images.is_pinned() else images.pin_memory(), non_blocking=True)
-        else:
-            self.buffer.copy_(images)
+            self.buffer = parts[0] if len(parts) == 1 else torch.cat(parts)
+            return
+        shape = (sum(map(len, parts)), *parts[0].shape[1:])
+        if self.buffer.shape != shape:
+            self.buffer = torch.empty(shape, dtype=parts[0].dtype, device=self.device)
+        done = 0
+        for part in parts:  # each straight from where the workers' batches are pinned
+            self.buffer[done : done + len(part)].copy_(part, non_blocking=part.is_pinned())
+            done += len(part)
 
     def batch(self, index: Tensor, u: Tensor) -> Batch:
         """Return the batch in the buffer, which ``index`` must name, with the random numbers ``u``."""

@@ -1,6 +1,7 @@
 """Images made ready for training: resident or streamed, surveyed, with a cache of decoded ones."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from autonovel.data.imageset import ImageSet
 from autonovel.data.memory import choose, gigabytes
 from autonovel.data.pixel_cache import PixelCache
 from autonovel.data.streamed import FilePixels, HostPixels
-from autonovel.data.survey import survey
+from autonovel.data.survey import Survey, adopt_blocks, survey
 from autonovel.errors import InputError, UsageError
 from autonovel.run_folder import CACHE
 from autonovel.settings import Data
@@ -44,7 +45,7 @@ def prepare(
     told = f"{what.capitalize()}: {n:,}, {gigabytes(size)} decoded; {kind} ({why})"
     if isinstance(pixels, Tensor):
         display.say(told + ".")
-        return replace(images, images=HostPixels(pixels)) if kind == "streaming" else images
+        return replace(images, images=HostPixels(pixels, device.type == "cuda")) if kind == "streaming" else images
     if not isinstance(pixels, FilePixels):
         return images
     pixels = replace(pixels, pinned=device.type == "cuda")
@@ -54,14 +55,12 @@ def prepare(
         table = torch.empty(pixels.shape, dtype=torch.uint8)
         seen = survey(pixels, kept, display, table)
         rows = _readable(n, seen.broken)
-        return _without(images, seen.broken, rows, table[: len(rows)], seen.fingerprint, display)
+        return _without(images, seen, rows, table[: len(rows)], display)
     pixels, about = _with_cache(pixels, data, kept)
     display.say(f"{told}, {about}.")
     seen = survey(pixels, kept, display)
     rows = _readable(n, seen.broken)
-    return _without(
-        images, seen.broken, rows, replace(pixels.subset(rows), counts=seen.counts), seen.fingerprint, display
-    )
+    return _without(images, seen, rows, replace(pixels.subset(rows), counts=seen.counts), display)
 
 
 def prepare_both(
@@ -70,6 +69,12 @@ def prepare_both(
     """Return training and test images (or None), both as ``prepare`` makes them."""
     held = prepare(test, data, folder, device, display, "test images") if test else None
     return prepare(train, data, folder, device, display), held
+
+
+def adopt_surveys(folder: Path, bases: Sequence[Path]) -> None:
+    """Take over what other runs saw of their image files, many of which may be this run's too."""
+    for base in bases:
+        adopt_blocks(folder / CACHE, base / CACHE)
 
 
 def discard_cache(folder: Path) -> None:
@@ -107,17 +112,10 @@ def _readable(n: int, broken: dict[int, str]) -> Tensor:
     return torch.from_numpy(np.setdiff1d(np.arange(n), np.fromiter(broken, np.int64, len(broken))))
 
 
-def _without(
-    images: ImageSet,
-    broken: dict[int, str],
-    rows: Tensor,
-    pixels: Tensor | FilePixels,
-    fingerprint: str,
-    display: Display,
-) -> ImageSet:
+def _without(images: ImageSet, seen: Survey, rows: Tensor, pixels: Tensor | FilePixels, display: Display) -> ImageSet:
     """Return the images ``rows``, whose pixels are ``pixels``; the others are told of and stay on record."""
-    found = replace(images, images=pixels, fingerprint=fingerprint)
-    lost = {**images.unreadable, **{images.ids[row]: reason for row, reason in broken.items()}}
+    found = replace(images, images=pixels, fingerprint=seen.fingerprint, sums=seen.sums_by_image)
+    lost = {**images.unreadable, **{images.ids[row]: reason for row, reason in seen.broken.items()}}
     if not lost:
         return found
     named = ", ".join(f"{name} ({reason})" for name, reason in list(lost.items())[:SHOWN])

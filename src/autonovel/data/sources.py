@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from autonovel.data import cifar, folder, omniglot, sample, shards, svhn, table
+from autonovel.data import cifar, folder, imagenet, omniglot, sample, shards, svhn, table
 from autonovel.data.given_labels import GivenLabels
 from autonovel.data.imageset import ImageSet
 from autonovel.data.listing import Listing, problem
@@ -43,6 +43,7 @@ LISTINGS: dict[str, Callable[[Data], tuple[Listing, Listing | None]]] = {
     "folder": lambda data: folder.load(Path(data.path)),
     "table": lambda data: table.load(Path(data.path)),
     "shards": lambda data: shards.load(data.path, data.cache),
+    "imagenet": imagenet.load,
 }
 
 

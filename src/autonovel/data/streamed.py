@@ -120,6 +120,20 @@ class FilePixels:
 
     def decoded(self, batches: Iterator[Tensor], summed: bool = False) -> Iterator[Decoded]:
         """Return what workers make of the batches, in this order."""
+        for parts in self._in_parts(batches, summed):
+            pixels = parts[0].pixels if len(parts) == 1 else torch.cat([part.pixels for part in parts])
+            broken = [lost for part in parts for lost in part.broken]
+            trim()
+            yield Decoded(pixels, broken, b"".join(part.sums for part in parts))
+
+    def parts_in_order(self, batches: Iterator[Tensor]) -> Iterator[list[Tensor]]:
+        """Return the batches, each as the parts in which workers send it: a large one need not be copied together."""
+        for parts in self._in_parts(batches, False):
+            trim()
+            yield [self.whole(part).pixels for part in parts]
+
+    def _in_parts(self, batches: Iterator[Tensor], summed: bool) -> Iterator[list[Decoded]]:
+        """Return what workers make of each batch, in parts; files that cannot be read are named by their rows."""
         sent: deque[Tensor] = deque()
         many = max(BYTES_AT_ONCE // self.shape[1:].numel(), 1)
 
@@ -134,17 +148,15 @@ class FilePixels:
             rows = sent.popleft()
             parts = [first, *itertools.islice(done, len(rows.split(many)) - 1)]
             row_of = dict(zip(self.files.slots[rows.numpy()].tolist(), rows.tolist(), strict=True))
-            broken = [(row_of[slot], reason) for part in parts for slot, reason in part.broken]
-            pixels = first.pixels if len(parts) == 1 else torch.cat([part.pixels for part in parts])
-            trim()
-            yield Decoded(pixels, broken, b"".join(part.sums for part in parts))
+            yield [part._replace(broken=[(row_of[slot], why) for slot, why in part.broken]) for part in parts]
 
 
 @dataclass(frozen=True)
 class HostPixels:
-    """Decoded images in the host's memory that a smaller device gets batch by batch."""
+    """Decoded images in the host's memory that a smaller device gets batch by batch, for a GPU in pinned memory."""
 
     images: Tensor
+    pinned: bool = False
 
     @property
     def shape(self) -> torch.Size:
@@ -166,11 +178,18 @@ class HostPixels:
         """Return the batches of images, in this order."""
         return (self.images[rows] for rows in batches)
 
+    def parts_in_order(self, batches: Iterator[Tensor]) -> Iterator[list[Tensor]]:
+        """Return the batches of images, in this order, each in one part."""
+        for rows in batches:
+            shape = (len(rows), *self.images.shape[1:])
+            batch = torch.empty(shape, dtype=self.images.dtype, pin_memory=self.pinned)
+            yield [torch.index_select(self.images, 0, rows, out=batch)]
+
     def resized(self, side: int) -> "HostPixels":
         """Return the same images at another size (0: as they are)."""
         from autonovel.data.imageset import resize
 
-        return HostPixels(resize(self.images, side))
+        return replace(self, images=resize(self.images, side))
 
 
 Streamed = FilePixels | HostPixels

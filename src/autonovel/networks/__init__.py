@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from autonovel import draws, hub
-from autonovel.networks import efficientnet, heads, hf, resnet
+from autonovel.networks import efficientnet, heads, hf, imagenet_resnet, resnet
 from autonovel.networks.adapted import ADAPTER, Adapted
 from autonovel.networks.model import Model
 from autonovel.networks.trunk import Trunk
@@ -16,6 +16,7 @@ from autonovel.settings import Network
 
 NETWORKS: dict[str, Callable[[int], Trunk]] = {
     "resnet18": resnet.resnet18,
+    "resnet18-imagenet": imagenet_resnet.resnet18,
     "small": resnet.small,
     "vgg": vgg,
     "efficientnet-lite0": efficientnet.efficientnet_lite0,
@@ -43,7 +44,7 @@ def build(network: Network | str, channels: int, mean: Tensor, std: Tensor, seed
     settings = Network(name=network) if isinstance(network, str) else network
     if settings.name in PRETRAINED:
         mean, std = (values.expand(efficientnet.COLOURS) for values in (mean, std))
-    model = Model(make_trunk(settings, channels), mean, std, settings.head_width)
+    model = Model(make_trunk(settings, channels), mean, std, settings.head_width, settings.crop)
     if settings.name != hf.NAME:
         heads.initialise(model.trunk, draws.generator(seed, 1))
     elif settings.adapter:  # its own layers are filled from its files, and may be many

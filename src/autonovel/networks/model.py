@@ -7,6 +7,12 @@ from autonovel.networks import heads
 from autonovel.networks.trunk import Trunk
 
 
+def central(images: Tensor, side: int) -> Tensor:
+    """Return the central side×side pixels of images; those that are no larger, and any with ``side`` 0, as they are."""
+    top, left = (max(length - side, 0) // 2 if side else 0 for length in images.shape[-2:])
+    return images[..., top : top + side, left : left + side] if top or left else images
+
+
 class Model(nn.Module):
     """Images in [0, 1] → features → logits of the heads by name (``rotation``, ``known``, ``new``).
 
@@ -17,8 +23,9 @@ class Model(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, trunk: Trunk, mean: Tensor, std: Tensor, head_width: int = 0) -> None:
+    def __init__(self, trunk: Trunk, mean: Tensor, std: Tensor, head_width: int = 0, crop: int = 0) -> None:
         super().__init__()
+        self.crop = crop
         self.trunk = trunk
         self.heads = nn.ModuleDict()
         self.head_width = head_width
@@ -38,7 +45,8 @@ class Model(nn.Module):
         return z.float()
 
     def normalised(self, images: Tensor) -> Tensor:
-        """Return images in [0, 1] as the trunk takes them."""
+        """Return images in [0, 1] as the trunk takes them: of larger ones the central square, normalised."""
+        images = central(images, self.crop)
         # channels_last is the faster layout of convolutions on GPUs and (by a third here) on CPUs
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 

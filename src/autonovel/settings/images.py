@@ -31,10 +31,12 @@ class Data(Section):
 
     source: str = setting("arrays", "where images come from: a benchmark, the embedded sample, a folder of images, "
                           "a table of them, tar shards, or the caller's arrays",
-                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "omniglot", "folder", "table",
-                                   "shards"))  # fmt: skip
+                          choices=("arrays", "sample", "cifar10", "cifar100", "svhn", "omniglot", "imagenet", "folder",
+                                   "table", "shards"))  # fmt: skip
     path: str = setting("", "folder of the benchmark's files or of images, or table of images (--data)")
     alphabet: str = setting("", "evaluation alphabet whose characters are the new classes (omniglot)")
+    subset: str = setting("", "which 30 of the 118 unlabelled classes are the new ones (imagenet)",
+                          choices=("", "A", "B", "C"))  # fmt: skip
     known: tuple[str, ...] = setting((), "names of the known classes")
     first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
     new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")
@@ -70,7 +72,12 @@ class Network(Section):
     """Which feature extractor."""
 
     name: str = setting("resnet18", "feature extractor", "paper, section 3.1",
-                        choices=("resnet18", "small", "vgg", "efficientnet-lite0", "hf"))  # fmt: skip
+                        choices=("resnet18", "small", "vgg", "resnet18-imagenet", "efficientnet-lite0",
+                                 "hf"))  # fmt: skip
+    crop: int = setting(0, "pixels a side of the central square of an image that the network sees (0: all of it); a "
+                        "random view that is no larger it sees whole", low=0)  # fmt: skip
+    normalise: str = setting("own", "channel means and deviations that images are normalised by: their own, or those "
+                             "of ImageNet", choices=("own", "imagenet"))  # fmt: skip
     head_width: int = setting(0, "units of a hidden layer (linear, BatchNorm, ReLU) inside each head (0: none)", low=0)
     model: str = setting("", "pretrained model for name = hf: its name on the Hugging Face hub, or a folder that "
                          "save_pretrained of transformers wrote")  # fmt: skip
@@ -95,5 +102,15 @@ class Augment(Section):
     shift: float = setting(0.0, "largest random shift in pixels, black outside", low=0)
     resized_crop: float = setting(1.0, "smallest share of the image in a random crop, resized to its size", low=0.01,
                                   high=1.0)  # fmt: skip
+    aspect: float = setting(1.0, "largest ratio of the sides of that crop (1: it is a square)", low=1.0, high=4.0)
+    side: int = setting(0, "pixels a side to which that crop is resized (0: the image's)", low=0)
     brightness: float = setting(0.0, "largest random relative change of brightness", low=0, high=1)
     cached: bool = setting(False, "pick one of the cached views (network.cached_views)")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.aspect > 1 and self.resized_crop == 1:
+            raise UsageError(
+                f"aspect is {self.aspect}, but resized_crop is 1: all of an image has no other shape than its own. Set "
+                "resized_crop below 1, or aspect to 1."
+            )

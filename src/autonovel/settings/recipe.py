@@ -36,6 +36,11 @@ class Recipe(Section):
     linear: Linear = field(default_factory=Linear)
     centres: Centres = field(default_factory=Centres)
 
+    @property
+    def starts_from_a_classifier(self) -> bool:
+        """Return whether the head of the known classes comes from the file of weights: no stage 2 teaches one."""
+        return self.pretrain.kind == "weights" and not self.supervised.epochs
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pretrain.kind == "supervised" and not self.supervised.epochs:

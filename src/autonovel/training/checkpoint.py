@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.networks import heads
+from autonovel.networks.imagenet_resnet import renamed
 from autonovel.run_folder import replace_file
 
 NONE: Mapping[str, Tensor] = MappingProxyType({})
@@ -92,12 +94,33 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 def load_trunk(path: Path, model: nn.Module) -> None:
     """Fill the trunk of ``model`` from a safetensors file of a whole model or of a trunk alone."""
-    try:
-        tensors = _tensors(path)
-    except RunFolderError as error:
-        raise UsageError(f"pretrain.weights is {str(path)!r}, which is not a safetensors file of a trunk.") from error
+    tensors = _given(path)
     prefixed = {name.removeprefix("trunk."): value for name, value in tensors.items() if name.startswith("trunk.")}
     try:
         model.get_submodule("trunk").load_state_dict(prefixed or tensors)
     except RuntimeError as error:
         raise UsageError(f"the weights in {path} do not fit network.name: {error}") from error
+
+
+def known_head(path: Path, n_known: int) -> heads.ClassHead | None:
+    """Return the classifier of the known classes that a file has beside its trunk; None if it has none of so many.
+
+    Its outputs are taken to be the known classes in the order of their names.
+    """
+    tensors, prefix = _given(path), "heads.known."
+    try:
+        head = heads.empty_head(tensors, prefix.removesuffix("."))
+    except KeyError:
+        return None
+    if not isinstance(head, heads.ClassHead) or head.out_features != n_known:
+        return None
+    head.load_state_dict({name.removeprefix(prefix): v for name, v in tensors.items() if name.startswith(prefix)})
+    return head
+
+
+def _given(path: Path) -> dict[str, Tensor]:
+    """Return the weights of ``pretrain.weights`` under our names."""
+    try:
+        return renamed(_tensors(path))
+    except RunFolderError as error:
+        raise UsageError(f"pretrain.weights is {str(path)!r}, which is not a safetensors file of a trunk.") from error

@@ -1,0 +1,123 @@
+"""ResNet-18 at ImageNet's size, the central square it sees, and random parts of images."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from autonovel import networks, settings
+from autonovel.augment import Augmentation, resized_crop
+from autonovel.networks import NETWORKS
+from autonovel.networks.imagenet_resnet import renamed
+from autonovel.networks.model import central
+from autonovel.settings import FROZEN
+
+NAME = "resnet18-imagenet"
+
+
+def normalised(x: Tensor, w: dict[str, Tensor], name: str) -> Tensor:
+    return F.batch_norm(x, w[f"{name}.running_mean"], w[f"{name}.running_var"], w[f"{name}.weight"], w[f"{name}.bias"])
+
+
+def by_hand(x: Tensor, w: dict[str, Tensor]) -> Tensor:
+    """Return the features of a ResNet-18 whose weights have PyTorch's usual names, layer by layer."""
+    x = F.max_pool2d(F.relu(normalised(F.conv2d(x, w["conv1.weight"], stride=2, padding=3), w, "bn1")), 3, 2, 1)
+    for layer in range(1, 5):
+        for place in range(2):
+            here, stride = f"layer{layer}.{place}", 2 if layer > 1 and place == 0 else 1
+            out = F.relu(normalised(F.conv2d(x, w[f"{here}.conv1.weight"], None, stride, 1), w, f"{here}.bn1"))
+            out = normalised(F.conv2d(out, w[f"{here}.conv2.weight"], None, 1, 1), w, f"{here}.bn2")
+            if f"{here}.downsample.0.weight" in w:
+                x = normalised(F.conv2d(x, w[f"{here}.downsample.0.weight"], None, stride), w, f"{here}.downsample.1")
+            x = F.relu(out + x)
+    return x.mean(dim=(2, 3))
+
+
+def test_it_is_the_usual_resnet18() -> None:
+    torch.manual_seed(0)
+    trunk = NETWORKS[NAME](3).eval()
+    for module in trunk.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)  # type: ignore[operator, union-attr]
+            module.running_var.uniform_(0.5, 1.5)  # type: ignore[operator, union-attr]
+    assert sum(p.numel() for p in trunk.parameters()) == 11_689_512 - 513_000  # as is known, without its classifier
+    assert list(trunk.blocks) == [*FROZEN, "block4"] and trunk.n_features == 512
+    names = {"blocks.stem.0": "conv1", "blocks.stem.1": "bn1", "blocks.block": "layer"}
+    usual = {
+        names[place] + key.removeprefix(place): value
+        for key, value in trunk.state_dict().items()
+        for place in names
+        if key.startswith(place)
+    }
+    x = torch.randn(2, 3, 65, 50)
+    with torch.no_grad():
+        z = trunk(x)
+        torch.testing.assert_close(z, by_hand(x, usual))
+    assert (z >= 0).all()
+    back = {key.removeprefix("trunk."): value for key, value in renamed(usual).items()}
+    trunk.load_state_dict(back)
+    assert renamed(trunk.state_dict()).keys() == trunk.state_dict().keys()  # our own names are left alone
+
+
+@pytest.mark.parametrize(("height", "width", "top", "left"), [(9, 9, 2, 2), (8, 9, 1, 2), (4, 9, 0, 2)])
+def test_the_central_square(height: int, width: int, top: int, left: int) -> None:
+    x = torch.rand(2, 3, height, width)
+    assert torch.equal(central(x, 5), x[:, :, top : top + 5, left : left + 5])
+    assert central(x, 0) is x and central(x, 9) is x
+
+
+def test_a_model_sees_the_centre_of_larger_images_and_all_of_a_view() -> None:
+    network = settings.Network(name="small", crop=10)
+    model = networks.build(network, 3, torch.zeros(3), torch.ones(3), 0).eval()
+    images = torch.randint(0, 256, (3, 3, 14, 14), dtype=torch.uint8)
+    with torch.no_grad():
+        wanted = model.features(images[:, :, 2:12, 2:12].float() / 255)
+        assert torch.equal(model.clean_features(images), wanted)
+        small = torch.rand(3, 3, 8, 8)
+        assert torch.equal(model.features(small), model.trunk(small.contiguous(memory_format=torch.channels_last)))
+
+
+def naive_part(x: Tensor, left: float, top: float, width: float, height: float, side: int) -> Tensor:
+    """Return a part of one image (its edges as shares of the image's), resized by bilinear interpolation, by loops."""
+    channels, h, w = x.shape
+    out = torch.zeros(channels, side, side)
+    for i in range(side):
+        for j in range(side):
+            y = min(max((top + height * (i + 0.5) / side) * h - 0.5, 0), h - 1)
+            z = min(max((left + width * (j + 0.5) / side) * w - 0.5, 0), w - 1)
+            y0, z0 = int(y), int(z)
+            y1, z1 = min(y0 + 1, h - 1), min(z0 + 1, w - 1)
+            a, b = y - y0, z - z0
+            out[:, i, j] = (1 - a) * ((1 - b) * x[:, y0, z0] + b * x[:, y0, z1])
+            out[:, i, j] += a * ((1 - b) * x[:, y1, z0] + b * x[:, y1, z1])
+    return out
+
+
+UNIT = st.floats(0, 0.9990234375, width=32)
+
+
+@given(u=st.lists(UNIT, min_size=4, max_size=4), smallest=st.floats(0.05, 1), aspect=st.floats(1.01, 2.5))
+def test_a_random_part_against_loops(u: list[float], smallest: float, aspect: float) -> None:
+    x = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(0))
+    area = smallest + (1 - smallest) * u[0]
+    ratio = math.exp((2 * u[3] - 1) * min(math.log(aspect), -math.log(area)))
+    width, height = math.sqrt(area * ratio), math.sqrt(area / ratio)
+    assert width <= 1 + 1e-6 and height <= 1 + 1e-6 and 1 / aspect <= ratio <= aspect
+    found = resized_crop(x[None], torch.tensor([u]), smallest, aspect, 5)
+    wanted = naive_part(x, (1 - width) * u[1], (1 - height) * u[2], width, height, 5)
+    torch.testing.assert_close(found[0], wanted, atol=2e-5, rtol=0)
+
+
+def test_squares_take_three_draws_and_their_numbers_are_as_before() -> None:
+    x, u = torch.rand(3, 1, 8, 8), torch.rand(3, 4)
+    square = Augmentation(resized_crop=0.5)
+    assert square.n_draws == 3 and Augmentation(resized_crop=0.5, aspect=1.5).n_draws == 4
+    assert torch.equal(resized_crop(x, u, 0.5), resized_crop(x, u, 0.5, 1.0, 8))
+    whole = Augmentation(side=4)  # nothing random but the size: all of the image, smaller
+    images = torch.full((2, 3, 8, 8), 51, dtype=torch.uint8)
+    view = whole.view(images, torch.rand(2, whole.n_draws))
+    assert view.shape == (2, 3, 4, 4) and torch.allclose(view, torch.tensor(0.2))
