@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws, settings
+from autonovel import draws, settings, writing
 from autonovel.data import ImageSet, loader
 from autonovel.errors import GuardError
 from autonovel.networks import Model
@@ -72,13 +72,20 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
     model.to(context.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     finished = folder / "stage.json"
     if finished.exists():
+        _discard(folder / "checkpoint.safetensors")
         checkpoint.load_model(folder / "model.safetensors", model)
         return float(read_json(finished)["seconds"])
     seconds = _train(model, stage, images, context, folder / "checkpoint.safetensors")
     checkpoint.save_model(folder / "model.safetensors", model)
     write_json(finished, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    _discard(folder / "checkpoint.safetensors")
     return seconds
+
+
+def _discard(saved: Path) -> None:
+    """Delete the checkpoint of a finished stage, or what a kill has left of it; one that stays does no harm."""
+    with contextlib.suppress(OSError):
+        writing.remove(saved)
 
 
 def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved: Path) -> float:
