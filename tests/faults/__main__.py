@@ -24,14 +24,14 @@ RANDOM = {
     "demo --compare": 5, "count": 5, "report --folder": 5, "export folders --overwrite": 10, "predict": 5, "figures": 5,
     "data fetch": 5,
 }  # fmt: skip
+SMALL = ("run", "discover (files, streamed, trials, report)", "refine", "report --folder", "export folders", "predict")
 EDITING = 30  # kills of a process that makes one edit after another
 # commands whose acts are for the most part those of ``run``: every so many are tried, unless all are asked for
 STRIDES = {
-    "kill": {"run --overwrite": 4, "demo --compare": 8, "discover (files, streamed, trials, report)": 2,
-             "reproduce --sweep-k": 2},
-    "full disk": {"run --overwrite": 8, "demo --compare": 24, "discover (files, streamed, trials, report)": 6,
-                  "reproduce --sweep-k": 8, "export onnx": 3},
-    "power cut": {},
+    "kill": {"run --overwrite": 4, "demo --compare": 8, "discover (files, streamed, trials, report)": 3,
+             "reproduce --sweep-k": 4},
+    "full disk": {"run": 2, "run --overwrite": 8, "demo --compare": 24, "reproduce --sweep-k": 12, "refine": 2,
+                  "discover (files, streamed, trials, report)": 8, "export onnx": 3},
 }  # fmt: skip
 LAST = 24  # boundaries at the end of each command that are tried in any case
 
@@ -47,6 +47,8 @@ def tasks(
         steps = plain.boundaries[::kills] + ([] if every > 1 else plain.boundaries[-LAST:])
         found += [Task("kill", scene.name, step) for step in sorted(set(steps))]
         found += [Task("full disk", scene.name, act) for act in range(0, plain.acts, full)]
+        if scene.name in SMALL and judge.may_mount():
+            found += [Task("small disk", scene.name, number) for number in range(0, judge.SIZES, every)]
         found.append(Task("read-only", scene.name, 0))
         found += [Task("random", scene.name, seed) for seed in range(RANDOM.get(scene.name, 0) // every)]
         spread = plain.boundaries
@@ -78,6 +80,7 @@ JUDGES: dict[str, Callable[[Bench, Scene, int], list[str]]] = {
     "kill among edits": judge.kill_among_edits,
     "power cut": _cut,
     "full disk": judge.full_disk,
+    "small disk": judge.small_disk,
     "read-only": judge.read_only,
     "deleted": judge.deleted,
     "second process": judge.second_process,

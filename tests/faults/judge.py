@@ -5,6 +5,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from .content import NotWholeError, check_whole, content, differences
 from .scenes import RUN, SCENES, Scene, acknowledged, journal_length, make_templates
 from .trial import Command, Ended, Trial, import_as_after, run
 
+SIZES = 12  # of small file systems
 DONE, REFUSED = 0, "is in use by another autonovel process"
 
 
@@ -29,12 +32,14 @@ class Undisturbed:
         loose: files that differ between two undisturbed runs, since times are drawn in them.
         steps: when and kind of every step.
         seconds: that the command took.
+        size: of all files, in bytes.
     """
 
     wanted: dict[str, Any]
     loose: set[str]
     steps: list[str]
     seconds: float
+    size: int
 
     @property
     def acts(self) -> int:
@@ -90,12 +95,13 @@ class Bench:
                         if ended.code:
                             raise RuntimeError(f"{scene.name} fails undisturbed ({ended.code}): {ended.said[-2000:]}")
                     found.append(content(place))
+                    size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
             one, other = found
             if one.keys() != other.keys():
                 raise RuntimeError(f"{scene.name} writes other files the second time: {one.keys() ^ other.keys()}")
             loose = {name for name in one if one[name] != other[name]}
             steps = note.read_text().splitlines()
-            self.known[scene.name] = Undisturbed(one, loose, steps, time.monotonic() - begun)
+            self.known[scene.name] = Undisturbed(one, loose, steps, time.monotonic() - begun, size)
         return self.known[scene.name]
 
     def finish(self, scene: Scene, place: Path, commands: list[Command], optional: tuple[str, ...] = ()) -> list[str]:
@@ -167,6 +173,45 @@ def full_disk(bench: Bench, scene: Scene, act: int) -> list[str]:
         except NotWholeError as error:
             return [f"not whole on the full disk: {error}"]
         return bench.finish(scene, place, scene.go_on(place))
+
+
+def small_disk(bench: Bench, scene: Scene, number: int) -> list[str]:
+    """Do the command on a file system that has room for a part of what it writes; then it grows, and we go on."""
+    plain = bench.undisturbed(scene)
+    with bench.place(scene) as place:
+        before = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+        needed = max(plain.size - before, 1 << 16)
+        size = before + (len(list(place.rglob("*"))) + 2) * 4096 + needed * (number + 1) // (SIZES + 1)
+        shutil.rmtree(place)
+        place.mkdir()
+        _mount(place, f"size={size}")
+        try:
+            scene.prepare(place, bench.templates)
+            ended = run(scene.command, place)
+            if ended.code != DONE and not ended.plain:
+                return [f"ended with {ended.code} and no sentence of ours: {ended.said.strip()[-600:]}"]
+            check_whole(place)
+            _mount(place, "remount,size=256M")
+            return bench.finish(scene, place, scene.go_on(place) if ended.code else list(scene.after), scene.optional)
+        except NotWholeError as error:
+            return [f"not whole on the full disk: {error}"]
+        finally:
+            subprocess.run(["umount", str(place)], check=True)
+
+
+def _mount(place: Path, options: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], check=True, capture_output=True)
+
+
+def may_mount() -> bool:
+    """Tell whether small file systems can be made here."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            _mount(Path(folder), "size=64k")
+        except (OSError, subprocess.CalledProcessError):
+            return False
+        subprocess.run(["umount", folder], check=True)
+    return True
 
 
 def deleted(bench: Bench, scene: Scene, step: int) -> list[str]:

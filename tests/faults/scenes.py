@@ -39,7 +39,7 @@ class Scene:
 
     def prepare(self, place: Path, templates: Path) -> Path:
         """Fill the empty folder ``place`` with what the command finds."""
-        place.mkdir(parents=True)
+        place.mkdir(parents=True, exist_ok=True)
         for name in self.start:
             source, _, target = name.partition(":")
             shutil.copytree(templates / source, place / (target or source), symlinks=True)

@@ -32,6 +32,7 @@ COLUMNS = {
     "kill among edits": "kills among edits",
     "power cut": "power cuts",
     "full disk": "full disk from an act on",
+    "small disk": "small file system",
     "read-only": "read-only",
     "deleted": "deleted meanwhile",
     "second process": "second process",
