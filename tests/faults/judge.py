@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,12 +56,13 @@ class Bench:
     """Where trials take place: templates, and the undisturbed runs of scenes."""
 
     root: Path
+    scenes: Sequence[Scene] = SCENES
     known: dict[str, Undisturbed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.templates = self.root / "templates"
         if not self.templates.exists():
-            make_templates(self.templates)
+            make_templates(self.templates, self.scenes)
 
     @contextmanager
     def place(self, scene: Scene) -> Iterator[Path]:

@@ -164,15 +164,19 @@ SCENES = (
 )  # fmt: skip
 
 
-def make_templates(folder: Path) -> None:
-    """Make what scenes start from: pictures, a finished run, the same with an edit, the same with files, an export."""
+def make_templates(folder: Path, scenes: Sequence[Scene]) -> None:
+    """Make what ``scenes`` start from: pictures, a finished run, the same with an edit, one with files, an export."""
+    wanted = {name.partition(":")[0] for scene in scenes for name in scene.start}
     folder.mkdir(parents=True)
     _write_pictures(folder / IMAGES)
     import_as_after(("run", RECIPE, "--out", RUN, "--device", "cpu"), folder)
-    shutil.copytree(folder / RUN, folder / "edited")
-    _do(folder, ("rename", "edited", "new-1", "named before"))
-    _do(folder, (*DISCOVER, "--out", "filed", "--device", "cpu", "--set", "run.trials=0", "--set", "run.report=false"))
-    _do(folder, ("export", "filed", "exported", "--to", "folders"))
+    if "edited" in wanted:
+        shutil.copytree(folder / RUN, folder / "edited")
+        _do(folder, ("rename", "edited", "new-1", "named before"))
+    if wanted & {"filed", "exported"}:
+        more = ("--out", "filed", "--device", "cpu", "--set", "run.trials=0", "--set", "run.report=false")
+        _do(folder, (*DISCOVER, *more))
+        _do(folder, ("export", "filed", "exported", "--to", "folders"))
     for path in folder.rglob(".lock"):
         path.unlink()
 

@@ -1,6 +1,7 @@
 """A command in a process of its own, forked from one that has imported everything: it costs what the command does."""
 
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -155,4 +156,8 @@ def import_as_after(command: Command, place: Path, watcher: Make | None = None) 
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
     (place / "modules").unlink(missing_ok=True)
+    with contextlib.suppress(ImportError):
+        parallel = importlib.import_module("sklearn.utils.parallel")
+        parallel._get_threadpool_controller()  # looks at all libraries, once
+    gc.freeze()  # what is there now is shared with all trials, and need not be looked at in each
     return ended
