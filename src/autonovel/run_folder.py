@@ -229,14 +229,19 @@ def subfolder_lock(path: Path, patience: float = 5.0) -> RunFolder:
     return RunFolder(path, _lock(path, patience))
 
 
-_LOCKS: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
+_LOCKS: weakref.WeakValueDictionary[int, IO[bytes]] = weakref.WeakValueDictionary()
+
+
+def _held() -> list[IO[bytes]]:
+    """Return the locks of this process, also while other threads take some."""
+    return [file for one in _LOCKS.valuerefs() if (file := one()) is not None and not file.closed]
 
 
 def _leave_locks_to_the_parent() -> None:
     """Close the locks a forked worker has inherited, or it would hold them for a moment after its parent was killed."""
-    for file in _LOCKS:
-        if not file.closed:
-            os.close(file.fileno())
+    for file in _held():
+        os.close(file.fileno())
+    _LOCKS.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -247,7 +252,7 @@ def _lock(path: Path, patience: float = 0.0) -> IO[bytes]:
     """Return the open lock file of ``path``; the system frees it when the process ends, killed or not."""
     with _explained(path):
         file = writing.open_lock(path / LOCK)
-    _LOCKS.add(file)
+    _LOCKS[id(file)] = file
     deadline = time.monotonic() + patience
     while not _try_lock(file):
         if time.monotonic() >= deadline:
@@ -278,9 +283,9 @@ def _check_still_there(path: Path) -> None:
 
     Otherwise the next write would make it anew, without its beginning, and perhaps in the middle of somebody else's.
     """
-    for file in _LOCKS:
+    for file in _held():
         folder = Path(file.name).parent
-        if not file.closed and path.is_relative_to(folder) and not os.fstat(file.fileno()).st_nlink:
+        if path.is_relative_to(folder) and not os.fstat(file.fileno()).st_nlink:
             raise RunFolderError(
                 f"{folder} was deleted or replaced while this process worked in it, so nothing more is written. "
                 "Start again, with another --out if it was replaced."

@@ -1,5 +1,6 @@
 """What every export works on: the corrected rows, and image files put where they are wanted."""
 
+import errno
 import io
 import os
 import re
@@ -96,6 +97,8 @@ class Export:
         except FileNotFoundError as error:
             raise InputError(f"{source} is gone. Say where the images are with --data DIR.") from error
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+                raise  # of the place it goes to, which is told as such
             hint = " Hard links need one file system: use --files copy." if self.how == "hardlink" else ""
             raise UsageError(f"{source} cannot be put into {folder}: {error.strerror or error}.{hint}") from error
         return name
