@@ -35,6 +35,7 @@ STRIDES = {
     "full disk": {"run": 2, "run --overwrite": 8, "demo --compare": 24, "reproduce --sweep-k": 12, "refine": 2,
                   "discover (files, streamed, trials, report)": 8, "export onnx": 3},
 }  # fmt: skip
+RESULTS = "faults.json"
 LAST = 24  # boundaries at the end of each command that are tried in any case
 
 
@@ -126,6 +127,15 @@ def _worker(bench: Bench, wanted: list[Task], note: Path, until: float) -> int:
         os._exit(0)
 
 
+def _tried_before(folder: Path | None, wanted: list[Task]) -> tuple[list[Verdict], float]:
+    """Return what of ``wanted`` an earlier call has tried, with success, and the seconds that took."""
+    if folder is None or not (folder / RESULTS).exists():
+        return [], 0.0
+    content, asked = json.loads((folder / RESULTS).read_text()), set(wanted)
+    kept = [Verdict(**one) for one in content["verdicts"] if not one["wrong"]]
+    return [one for one in kept if Task(one.kind, one.scene, one.number) in asked], content["seconds"]
+
+
 def main() -> int:
     """Try everything, print the table, and tell by the exit code whether anything was lost."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -135,7 +145,7 @@ def main() -> int:
     parser.add_argument("--kind", action="append", choices=list(JUDGES), default=[], help="Repeatable.")
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--minutes", type=float, default=math.inf, help="Stop after so many; what was tried counts.")
-    parser.add_argument("--to", type=Path, help="Folder for faults.md and faults.json.")
+    parser.add_argument("--to", type=Path, help="Folder for faults.md and faults.json; goes on with what is there.")
     asked = parser.parse_args()
     begun = time.monotonic()
     memory = Path("/dev/shm")
@@ -148,11 +158,17 @@ def main() -> int:
             bench = Bench(root, scenes)
             wanted = tasks(bench, scenes, asked.every, set(asked.kind or JUDGES), {} if asked.all else STRIDES)
             print(f"{len(wanted):,} trials of {len(scenes)} commands in {asked.processes} processes.", flush=True)
+            before, seconds = _tried_before(asked.to, wanted)
+            done = {(one.kind, one.scene, one.number) for one in before}
+            wanted = [task for task in wanted if (task.kind, task.scene, task.number) not in done]
+            if before:
+                print(f"{len(before):,} of them were tried before; {len(wanted):,} are left.", flush=True)
             random.Random(0).shuffle(wanted)  # so that a part, where the time is limited, is a part of everything
-            found = carry_out(bench, wanted, asked.processes, begun + 60 * asked.minutes)
+            found = before + carry_out(bench, wanted, asked.processes, time.monotonic() + 60 * asked.minutes)
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    report = markdown(found, {scene.name: bench.undisturbed(scene) for scene in scenes}, time.monotonic() - begun)
+    seconds += time.monotonic() - begun
+    report = markdown(found, {scene.name: bench.undisturbed(scene) for scene in scenes}, seconds)
     print(report)
     wrong = [verdict for verdict in found if verdict.wrong]
     for verdict in wrong[:40]:
@@ -160,10 +176,11 @@ def main() -> int:
     if asked.to:
         asked.to.mkdir(parents=True, exist_ok=True)
         (asked.to / "faults.md").write_text(report)
-        (asked.to / "faults.json").write_text(json.dumps([vars(verdict) for verdict in found], indent=0) + "\n")
-    missing = len(wanted) - len(found)
+        content = {"seconds": seconds, "verdicts": [vars(verdict) for verdict in found]}
+        (asked.to / RESULTS).write_text(json.dumps(content, indent=0) + "\n")
+    missing = len(wanted) + len(before) - len(found)
     if missing:
-        print(f"{missing:,} of {len(wanted):,} points were not tried.")
+        print(f"{missing:,} of {len(found) + missing:,} points were not tried; the same command goes on with them.")
     return int(bool(wrong) or (missing > 0 and math.isinf(asked.minutes)))
 
 

@@ -46,6 +46,7 @@ class Trial:
 
     def __init__(self, command: Command, place: Path, watcher: Make | None = None, as_nobody: bool = False) -> None:
         self.said = place.with_name(place.name + ".said")
+        self.said.touch()  # also where it is killed before it can say anything
         sys.stdout.flush()
         self.pid = os.fork()
         if not self.pid:
