@@ -85,8 +85,8 @@ def count(job: "Job") -> dict[str, Any]:
         tell.next_set()
     job.display.end("count")
     content = _combined(job, settings, sets, found, time.monotonic() - start)
-    write_json(job.folder / "count.json", content)
     _draw(job, content)
+    write_json(job.folder / "count.json", content)  # last: where it is there, nothing is counted or drawn again
     return content
 
 
