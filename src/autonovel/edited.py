@@ -111,6 +111,8 @@ class EditedRun(FoundRun):
             write_json(self.folder / CLASSES, self._classes_document())
             self.behind = ""
         except RunFolderError as error:
+            if not (self.folder / EDITS).exists():
+                raise  # the run was deleted meanwhile, and the edit with it
             self.behind = f"The edit is kept, but classes.json does not show it yet: {error} The next edit writes both."
 
     def _catch_up(self) -> None:

@@ -127,13 +127,13 @@ def _worker(bench: Bench, wanted: list[Task], note: Path, until: float) -> int:
         os._exit(0)
 
 
-def _tried_before(folder: Path | None, wanted: list[Task]) -> tuple[list[Verdict], float]:
-    """Return what of ``wanted`` an earlier call has tried, with success, and the seconds that took."""
+def _tried_before(folder: Path | None, wanted: list[Task]) -> tuple[list[Verdict], set[Task], float]:
+    """Return what of ``wanted`` an earlier call has tried, with success and without, and the seconds that took."""
     if folder is None or not (folder / RESULTS).exists():
-        return [], 0.0
+        return [], set(), 0.0
     content, asked = json.loads((folder / RESULTS).read_text()), set(wanted)
-    kept = [Verdict(**one) for one in content["verdicts"] if not one["wrong"]]
-    return [one for one in kept if Task(one.kind, one.scene, one.number) in asked], content["seconds"]
+    tried = [one for one in (Verdict(**each) for each in content["verdicts"]) if one.task in asked]
+    return [one for one in tried if not one.wrong], {one.task for one in tried if one.wrong}, content["seconds"]
 
 
 def main() -> int:
@@ -158,12 +158,13 @@ def main() -> int:
             bench = Bench(root, scenes)
             wanted = tasks(bench, scenes, asked.every, set(asked.kind or JUDGES), {} if asked.all else STRIDES)
             print(f"{len(wanted):,} trials of {len(scenes)} commands in {asked.processes} processes.", flush=True)
-            before, seconds = _tried_before(asked.to, wanted)
-            done = {(one.kind, one.scene, one.number) for one in before}
-            wanted = [task for task in wanted if (task.kind, task.scene, task.number) not in done]
+            before, failed, seconds = _tried_before(asked.to, wanted)
+            done = {one.task for one in before}
+            wanted = [task for task in wanted if task not in done]
             if before:
                 print(f"{len(before):,} of them were tried before; {len(wanted):,} are left.", flush=True)
             random.Random(0).shuffle(wanted)  # so that a part, where the time is limited, is a part of everything
+            wanted.sort(key=lambda task: task not in failed)  # what failed before comes first
             found = before + carry_out(bench, wanted, asked.processes, time.monotonic() + 60 * asked.minutes)
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -25,6 +25,10 @@ class Verdict:
     number: int
     wrong: list[str] = field(default_factory=list)
 
+    @property
+    def task(self) -> Task:
+        return Task(self.kind, self.scene, self.number)
+
 
 COLUMNS = {
     "kill": "kills at every boundary",
