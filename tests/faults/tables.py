@@ -31,7 +31,7 @@ class Verdict:
 
 
 COLUMNS = {
-    "kill": "kills at every boundary",
+    "kill": "kills at boundaries",
     "random": "random kills",
     "kill among edits": "kills among edits",
     "power cut": "power cuts",
