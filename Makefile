@@ -1,6 +1,7 @@
 # make demo       set up .venv and show the whole method on 5,000 digits (ARGS="--seed 1" to vary it)
 # make test       set up .venv, lint, type-check and test
 # make test-full  the long tests too
+# make faults     kills, full disks and power cuts at every step at the file system (ARGS="--minutes 10" for a part of it)
 # make test-gpu   the tests of CUDA-only code, on a machine that has it
 # PIP_ARGS goes to pip, e.g. to take PyTorch's CPU build (see the README).
 PYTHON ?= python3
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP_ARGS)
 
-.PHONY: demo test test-full test-gpu lint clean
+.PHONY: demo test test-full test-gpu faults lint clean
 
 demo: $(VENV)/installed-demo
 	$(BIN)/autonovel demo $(ARGS)
@@ -25,6 +26,9 @@ test-full: lint
 
 test-gpu: $(VENV)/installed-dev
 	$(BIN)/pytest -m gpu $(ARGS)
+
+faults: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults $(ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

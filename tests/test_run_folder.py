@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autonovel import run_folder
+from autonovel import run_folder, writing
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, LOCK, Journal, RunFolder, check_format, read_json, replace_file, write_json
 
@@ -77,24 +77,20 @@ def test_a_failure_leaves_the_old_content(
     assert content(tmp_path) == {"document.json": b"new"}
 
 
-def test_a_write_that_breaks_off_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_breaks_off_leaves_the_old_content(tmp_path: Path) -> None:
     path = tmp_path / "document.json"
     replace_file(path, b"old")
-    whole = Path.open
 
-    def open_that_breaks_off(self: Path, *args: Any, **more: Any) -> Any:
-        file = whole(self, *args, **more)
-        if self.name.startswith("document"):
-            file.write(b"ne")
-            file.flush()
-            file.close()
+    def break_off(when: str, act: writing.Act) -> None:
+        if (when, act.kind, act.content) == (writing.BEFORE, "write", b"w-content"):  # its beginning is on disk
             full_disk()
-        return file
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", open_that_breaks_off)
+    writing.watch(break_off)
+    try:
         with pytest.raises(RunFolderError):
-            replace_file(path, b"new")
+            replace_file(path, b"beginning" + b"w-content")
+    finally:
+        writing.watch(None)
     assert path.read_bytes() == b"old"
 
 
@@ -337,13 +333,12 @@ def test_a_folder_with_a_run_file_of_somebody_else_is_never_touched(tmp_path: Pa
 
 
 OVERWRITE = """
-import os, shutil, signal, sys
+import os, signal, sys
 from pathlib import Path
+from autonovel import writing
 from autonovel.run_folder import RunFolder
 if "kill" in sys.argv:
-    entries = Path.iterdir
-    Path.iterdir = lambda self: iter(sorted(entries(self)))  # run.json before stages
-    shutil.rmtree = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    writing.watch(lambda when, act: os.kill(os.getpid(), signal.SIGKILL) if act.path.name == "stages" else None)
 RunFolder.create(Path(sys.argv[1]), overwrite=True).close()
 """
 

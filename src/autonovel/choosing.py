@@ -4,7 +4,7 @@ Some known classes play new ones: every system has to find them again among the 
 classes as its guide.  The one that does best on average over a few such trials delivers; the others stay in the result.
 """
 
-import shutil
+import contextlib
 import statistics
 import time
 from dataclasses import replace
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from autonovel import draws, record
+from autonovel import draws, record, writing
 from autonovel.batches import fitting_batches
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
@@ -42,7 +42,8 @@ def systems_in_order(job: "Job") -> tuple[str, ...]:
         return systems
     path = job.folder / CHOICE
     content = read_json(path) if path.exists() else _choose(job, candidates)
-    shutil.rmtree(job.folder / "choice", ignore_errors=True)
+    with contextlib.suppress(OSError):
+        writing.remove(job.folder / "choice")
     chosen = str(content["chosen"])
     record.chosen(job.folder, chosen)
     return chosen, *(name for name in systems if name != chosen)

@@ -115,6 +115,7 @@ def train_run(
             carried.save(folder)
         record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
         if record.finished(folder):
+            discard_cache(folder)  # which a kill just after the end may have left
             console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
             print_results(console, read_json(folder / "results.json"))
             return folder

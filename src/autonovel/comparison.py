@@ -9,6 +9,7 @@ from autonovel.commands import run_recipe
 from autonovel.errors import AutonovelError
 from autonovel.variants import EVERY_SYSTEM, Variant, folder_name
 
+CHART = ("systems.png", "systems.svg")
 COMPARISON = Variant("compare", {"run.systems": list(EVERY_SYSTEM)})
 
 
@@ -31,7 +32,7 @@ def compare_systems(
     try:
         run_recipe(name, folder, seed, sets, device, resume, overwrite, keep_going, variant=COMPARISON)
     finally:
-        if _written(folder) != before:
+        if _written(folder) != before or (before and not _drawn(folder)):  # killed while it was drawn, the time before
             draw_comparison(folder, Console())
     return folder
 
@@ -40,6 +41,10 @@ def _written(folder: Path) -> int | None:
     """Return when the results in ``folder`` were written; None where there are none."""
     results = folder / "results.json"
     return results.stat().st_mtime_ns if results.exists() else None
+
+
+def _drawn(folder: Path) -> bool:
+    return all((folder / name).exists() for name in CHART)
 
 
 def draw_comparison(folder: Path, console: Console) -> None:

@@ -1,6 +1,7 @@
 """What the correcting commands print: the edit in words, and the classes it touched."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,6 +25,8 @@ class Correction:
             for edit in self.run.edits()[self.before :]:
                 hint = f" (autonovel undo {self.run.folder} takes it back)" if edit.in_force else ""
                 print(f"Edit {edit.number}: {edit.told}.{hint}")
+            if self.run.behind:
+                print(self.run.behind, file=sys.stderr)
 
 
 def one_of(images: list[str] | None, name: str | None) -> None:

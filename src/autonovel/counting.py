@@ -4,8 +4,8 @@ Stage 1 uses no labels and is the run's own.  Stage 2 is the run's own too where
 otherwise it is trained anew without those classes, under ``count/`` in the run folder.
 """
 
+import contextlib
 import math
-import shutil
 import statistics
 import time
 from dataclasses import asdict, replace
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from autonovel import paper, record
+from autonovel import paper, record, writing
 from autonovel.clustering.count import Estimate, Points, estimate
 from autonovel.clustering.metric import class_metric
 from autonovel.data import ImageSet
@@ -86,8 +86,8 @@ def count(job: "Job") -> dict[str, Any]:
         tell.next_set()
     job.display.end("count")
     content = _combined(job, settings, sets, found, time.monotonic() - start)
-    write_json(job.folder / "count.json", content)
     _draw(job, content)
+    write_json(job.folder / "count.json", content)  # last: where it is there, nothing is counted or drawn again
     return content
 
 
@@ -138,7 +138,8 @@ def _forget_other_probes(job: "Job", hidden: tuple[int, ...]) -> None:
     note = job.folder / "count" / PROBES
     content = {"probes": list(hidden)}
     if not note.exists() or read_json(note) != content:
-        shutil.rmtree(job.folder / "count", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            writing.remove(job.folder / "count")
         write_json(note, content)
 
 

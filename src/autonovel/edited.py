@@ -14,10 +14,10 @@ from typing import Any
 from autonovel import edits
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.found import FoundRun
-from autonovel.run_folder import Journal, replace_file, subfolder_lock, write_json
+from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
 from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting
 
-EDITS = "edits.jsonl"
+EDITS, CLASSES = "edits.jsonl", "classes.json"
 
 
 class EditConflictError(EditError):
@@ -50,6 +50,7 @@ class EditedRun(FoundRun):
     def __init__(self, folder: str | Path) -> None:
         super().__init__(Path(folder))
         self._known_size = -1
+        self.behind = ""  # why classes.json does not follow the last edit yet, where that is so
         self._read_edits()
 
     @property
@@ -90,6 +91,7 @@ class EditedRun(FoundRun):
         with subfolder_lock(self.folder):
             journal = Journal(self.folder / EDITS)
             self._take(journal)
+            self._catch_up()
             if based_on is not None and based_on != len(self._edits):
                 raise EditConflictError(
                     f"the classes have changed since: the edit is based on {based_on} edits, and there are "
@@ -98,12 +100,25 @@ class EditedRun(FoundRun):
             made = [*self._edits, edit]
             sorting = edits.replay(self.found, made) if isinstance(edit, edits.Undo) else edit.apply(self._sorting)
             time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            if not journal.path.exists():
-                replace_file(journal.path, b"")  # the folder's own entry is on disk before the first line
             journal.append(edits.as_line(edit) | {"time": time, "told": self._told(edit)})
             self._edits, self._lines, self._sorting = made, list(journal.lines), sorting
             self._known_size = journal.path.stat().st_size
-            write_json(self.folder / "classes.json", self._classes_document())
+            self._write_classes()
+
+    def _write_classes(self) -> None:
+        """Derive ``classes.json``; where the disk does not take it, the edit stands all the same."""
+        try:
+            write_json(self.folder / CLASSES, self._classes_document())
+            self.behind = ""
+        except RunFolderError as error:
+            if not (self.folder / EDITS).exists():
+                raise  # the run was deleted meanwhile, and the edit with it
+            self.behind = f"The edit is kept, but classes.json does not show it yet: {error} The next edit writes both."
+
+    def _catch_up(self) -> None:
+        """Derive ``classes.json`` anew where a kill or a full disk came between the last edit and it."""
+        if self._edits and read_json(self.folder / CLASSES).get("edits", 0) != len(self._edits):
+            self._write_classes()
 
     def _told(self, edit: edits.Edit) -> str:
         """Return in words what an edit does to the classes as they are."""

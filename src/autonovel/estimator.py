@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from autonovel import counting, discovery, pipeline, recipe, record
+from autonovel import counting, discovery, pipeline, recipe, record, writing
 from autonovel import device as devices
 from autonovel.answers import Answers, Floats, Integers
 from autonovel.data import ImageSet, image_set, image_tensor, resize
@@ -26,7 +26,7 @@ from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.judging import are_paths, judge_all
 from autonovel.networks import Model
-from autonovel.run_folder import RunFolder
+from autonovel.run_folder import LOCK, RunFolder
 from autonovel.settings import Recipe
 from autonovel.sorting import UNREADABLE
 from autonovel.training.display import Display, Silent
@@ -242,9 +242,13 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise UsageError(f"{target} already exists. Choose another folder.")
         if not self._folder.is_dir():
             raise RunFolderError(f"the run folder {self._folder} of this fit is gone; there is nothing to save.")
-        beside = target.with_name(target.name + ".partial")
-        shutil.copytree(self._folder, beside, ignore=shutil.ignore_patterns(".lock"), dirs_exist_ok=True)
-        beside.rename(target)
+        try:
+            with writing.replacing_folder(target) as beside:
+                writing.copy_tree(self._folder, beside, LOCK.__eq__)
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write {target}: {error.strerror or error}. Free space or choose another folder."
+            ) from error
 
     @classmethod
     def load(cls, folder: str | Path) -> "Discoverer":

@@ -36,7 +36,7 @@ from autonovel.methods.supervised import Supervised
 from autonovel.network_file import keep_network
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
-from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
+from autonovel.run_folder import Journal, read_json, subfolder_lock, sweep, write_json
 from autonovel.settings import ALL_STAGES, Recipe
 from autonovel.training import checkpoint
 from autonovel.training.display import Display
@@ -286,6 +286,7 @@ def side_system(job: Job, name: str) -> None:
     with subfolder_lock(folder), deaths_explained():
         if (folder / "results.json").exists():
             return
+        sweep(folder)
         if name == PIXELS:
             start = time.monotonic()
             clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)

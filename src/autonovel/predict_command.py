@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Protocol
 
 from rich.console import Console
 
+from autonovel import writing
 from autonovel.data.decode import EXTENSIONS
 from autonovel.data.paths import images_at, listed
 from autonovel.discovery import COLUMNS, UNREADABLE
@@ -167,12 +168,8 @@ def _writer(to: str, form: str) -> Iterator[Callable[[list[dict[str, Any]]], Non
         return
     beside = Path(f"{to}.partial")
     try:
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", newline="", encoding="utf-8") as file:
-            yield _rows_to(file, form)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, to)
+        with writing.replacing(Path(to), beside, keep=True) as file:
+            yield _rows_to(_Encoding(file), form)
     except OSError as error:
         raise RunFolderError(f"cannot write {to}: {error.strerror or error}.{_kept(beside)}") from error
     except KeyboardInterrupt:
@@ -195,7 +192,22 @@ def _quiet_pipe() -> Iterator[None]:
         raise StoppedError("interrupted; the rows written so far are whole.") from None
 
 
-def _rows_to(file: IO[str], form: str) -> Callable[[list[dict[str, Any]]], None]:
+class _Encoding:
+    """Takes text where a file takes bytes."""
+
+    def __init__(self, file: writing.Stream) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        self._file.write(text.encode())
+        return len(text)
+
+
+class _Text(Protocol):
+    def write(self, text: str, /) -> int: ...
+
+
+def _rows_to(file: _Text, form: str) -> Callable[[list[dict[str, Any]]], None]:
     if form == "jsonl":
         return lambda rows: _write_lines(file, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -205,5 +217,5 @@ def _rows_to(file: IO[str], form: str) -> Callable[[list[dict[str, Any]]], None]
     )
 
 
-def _write_lines(file: IO[str], lines: Iterator[str]) -> None:
+def _write_lines(file: _Text, lines: Iterator[str]) -> None:
     file.write("".join(lines))

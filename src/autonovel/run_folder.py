@@ -1,40 +1,36 @@
-"""The run folder and its one writer: whatever is on disk is whole, also after a kill.
+"""The run folder: whatever is on disk is whole, also after a kill.
 
-Documents are replaced atomically (written beside, fsynced, renamed); journals are appended line by line
-and repaired on opening if their last line is torn; a lock keeps a second process out and dies with its
-owner, however that died.
+Documents are replaced atomically and journals appended line by line, by ``writing``, which does every write; a journal
+is repaired on opening if its last line is torn; a lock keeps a second process out and dies with its owner, however
+that died.
 """
 
 import contextlib
 import json
 import os
-import shutil
 import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from autonovel import writing
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.writing import PARTIAL
 
 FORMAT = 1
 LOCK = ".lock"
 LABELS, REFINED = "labels.csv", "refined.json"  # what a run that goes on from another one has before anything else
-PARTIAL = ".partial"
 CACHE = "cache"  # a folder of what can be made again
+SYSTEMS = "systems"  # further systems of a comparison, each in a folder with a lock of its own
+RESULTS = "results.json"
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Put ``content`` at ``path`` in one step: readers see the old file or the new one, never a part."""
-    beside = path.with_name(path.name + PARTIAL)
+    _check_still_there(path)
     with _explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-        _sync_folder(path.parent)
+        writing.replace_file(path, content)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -69,12 +65,9 @@ class Journal:
         """Add a line and wait until it is on disk."""
         if self._torn:
             self._rewrite()
+        _check_still_there(self.path)
         with _explained(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
-                file.write(_encode(line))
-                file.flush()
-                os.fsync(file.fileno())
+            writing.append(self.path, _encode(line))
         self.lines.append(line)
 
     def rewind(self, stage: str, epoch: int) -> None:
@@ -132,7 +125,7 @@ class RunFolder:
             if not _is_run(path):
                 raise UsageError(f"{path} is not a run folder, so --overwrite does not touch it. Choose another --out.")
         with _explained(path):
-            path.mkdir(parents=True, exist_ok=True)
+            writing.make_folder(path)
         folder = cls(path, _lock(path))
         try:
             _empty(path, keep_cache=not begun)
@@ -149,8 +142,15 @@ class RunFolder:
         """
         if path.is_dir() and _barely_begun(path):
             return cls.create(path)
-        check_format(path)
-        return cls(path, _lock(path))
+        facts = check_format(path)
+        folder = cls(path, _lock(path))
+        if "finished" not in facts:  # beside a finished one, reports and corrections may be under way
+            try:
+                sweep(path)
+            except BaseException:
+                folder.close()
+                raise
+        return folder
 
     def close(self) -> None:
         """Give up the lock."""
@@ -181,16 +181,30 @@ def _is_run(path: Path) -> bool:
 
 
 def _empty(path: Path, keep_cache: bool = False) -> None:
-    """Delete a run; ``run.json`` goes last, so that a kill half-way leaves what --overwrite still accepts."""
-    entries = sorted(path.iterdir(), key=lambda entry: entry.name == "run.json")
+    """Delete a run.
+
+    ``results.json`` goes first, so that what a kill leaves is not taken for a finished run, and ``run.json`` last, so
+    that --overwrite still accepts it.
+    """
+    entries = sorted(path.iterdir(), key=lambda entry: (entry.name != RESULTS, entry.name == "run.json", entry.name))
     with _explained(path):
         for entry in entries:
-            if keep_cache and entry.name == CACHE:
-                continue
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            elif entry.name != LOCK:
-                entry.unlink()
+            if entry.name != LOCK and not (keep_cache and entry.name == CACHE):
+                writing.remove(entry)
+
+
+def sweep(path: Path) -> None:
+    """Remove what a killed run was writing in the folder ``path``, which the caller has locked.
+
+    Systems of a comparison have a lock of their own and are left to its owner; the cache is for many processes.
+    """
+    for entry in sorted(path.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            if entry.name not in (CACHE, SYSTEMS):
+                sweep(entry)
+        elif entry.name.endswith(PARTIAL):
+            with _explained(entry):
+                writing.remove(entry)
 
 
 def check_format(path: Path) -> dict[str, Any]:
@@ -209,19 +223,25 @@ def check_format(path: Path) -> dict[str, Any]:
 
 def subfolder_lock(path: Path, patience: float = 5.0) -> RunFolder:
     """Return ``path`` as a locked folder of its own, waiting a little for a dying owner to let go."""
+    _check_still_there(path)
     with _explained(path):
-        path.mkdir(parents=True, exist_ok=True)
+        writing.make_folder(path)
     return RunFolder(path, _lock(path, patience))
 
 
-_LOCKS: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
+_LOCKS: weakref.WeakValueDictionary[int, IO[bytes]] = weakref.WeakValueDictionary()
+
+
+def _held() -> list[IO[bytes]]:
+    """Return the locks of this process, also while other threads take some."""
+    return [file for one in _LOCKS.valuerefs() if (file := one()) is not None and not file.closed]
 
 
 def _leave_locks_to_the_parent() -> None:
     """Close the locks a forked worker has inherited, or it would hold them for a moment after its parent was killed."""
-    for file in _LOCKS:
-        if not file.closed:
-            os.close(file.fileno())
+    for file in _held():
+        os.close(file.fileno())
+    _LOCKS.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -231,8 +251,8 @@ if hasattr(os, "register_at_fork"):
 def _lock(path: Path, patience: float = 0.0) -> IO[bytes]:
     """Return the open lock file of ``path``; the system frees it when the process ends, killed or not."""
     with _explained(path):
-        file = (path / LOCK).open("ab")
-    _LOCKS.add(file)
+        file = writing.open_lock(path / LOCK)
+    _LOCKS[id(file)] = file
     deadline = time.monotonic() + patience
     while not _try_lock(file):
         if time.monotonic() >= deadline:
@@ -258,14 +278,18 @@ def _try_lock(file: IO[bytes]) -> bool:
     return True
 
 
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # pragma: no cover
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _check_still_there(path: Path) -> None:
+    """Raise an error if the folder that this process has locked, and in which ``path`` lies, was deleted meanwhile.
+
+    Otherwise the next write would make it anew, without its beginning, and perhaps in the middle of somebody else's.
+    """
+    for file in _held():
+        folder = Path(file.name).parent
+        if path.is_relative_to(folder) and not os.fstat(file.fileno()).st_nlink:
+            raise RunFolderError(
+                f"{folder} was deleted or replaced while this process worked in it, so nothing more is written. "
+                "Start again, with another --out if it was replaced."
+            )
 
 
 @contextlib.contextmanager

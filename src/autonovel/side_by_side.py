@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from autonovel import writing
 from autonovel.companion import usable_cores
 from autonovel.errors import AutonovelError
 from autonovel.variants import Variant
@@ -129,9 +130,7 @@ def _die_with_parent() -> None:
 
 
 def _make_quietly(order: RunOrder) -> None:
-    order.folder.parent.mkdir(parents=True, exist_ok=True)
-    place = order.folder.parent / (order.folder.name + LOG)
-    with place.open("a", encoding="utf-8") as log:
+    with writing.open_log(order.folder.parent / (order.folder.name + LOG)) as log:
         _make(order, Console(file=log, width=120), announced=False)
 
 

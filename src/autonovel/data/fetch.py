@@ -10,6 +10,7 @@ import http.client
 import importlib
 import logging
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from autonovel import __version__
+from autonovel import __version__, writing
 from autonovel.data.catalogue import Dataset, RemoteFile, find, how_to_get, md5
 from autonovel.errors import InputError
 
@@ -26,6 +27,8 @@ Progress = Callable[[str, int, int | None], None]
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without a byte
+LINK = ".link"
+_TEMPORARY = re.compile(r"tmp[a-z0-9_]{8}")  # as the standard library names temporary files
 PAUSE = 1.0  # seconds before a broken connection is opened again
 
 
@@ -68,17 +71,42 @@ def _fetch_file(pooch: Any, file: RemoteFile, to: Path, progress: Progress) -> P
 
     def download(address: str, output: str, _: Any) -> None:
         _download(file, partial, progress)
-        os.replace(partial, output)
+        _hand_over(partial, Path(output))
 
     try:
+        _clear_up(partial)
         with _quiet(pooch.get_logger()):
             pooch.retrieve(file.address, f"md5:{file.md5}", fname=file.name, path=to, downloader=download)
+        writing.sync_folder(to)
+        writing.remove(partial)
     except OSError as error:
         raise InputError(
             f"cannot write {to / file.name}: {error.strerror or error}. Free space or choose another folder with --to; "
             "what was downloaded before is kept."
         ) from error
     return to / file.name
+
+
+def _hand_over(partial: Path, output: Path) -> None:
+    """Give what was downloaded to pooch, which moves it to its place; until it is there, it can still be found."""
+    linked = output.with_name(output.name + LINK)
+    try:
+        os.link(partial, linked)
+    except OSError:  # a file system without links
+        writing.rename(partial, output)
+    else:
+        writing.rename(linked, output)
+
+
+def _clear_up(partial: Path) -> None:
+    """Remove what a killed download leaves beside ``partial``: pooch's empty place for it, or its second name."""
+    linked = partial.exists() and partial.stat().st_nlink > 1
+    for entry in partial.parent.iterdir() if partial.parent.is_dir() else ():
+        if entry in (partial, partial.with_suffix("")) or not entry.is_file():
+            continue
+        empty = _TEMPORARY.fullmatch(entry.name) and not entry.stat().st_size
+        if empty or (linked and entry.samefile(partial)):
+            writing.remove(entry)
 
 
 @contextlib.contextmanager
@@ -98,11 +126,11 @@ def _download(file: RemoteFile, partial: Path, progress: Progress) -> None:
     _go_on(file, partial, progress)
     found = md5(partial)
     if found != file.md5 and continued:  # the beginning may be of another time or another file
-        partial.unlink()
+        writing.remove(partial)
         _go_on(file, partial, progress)
         found = md5(partial)
     if found != file.md5:
-        partial.unlink()
+        writing.remove(partial)
         raise InputError(
             f"{file.address} gave a file with the MD5 {found}; the official file has {file.md5}. It was thrown away. "
             f"Try again later, or get the file elsewhere and put it at {partial.with_suffix('')}."
@@ -137,7 +165,7 @@ def _receive(file: RemoteFile, partial: Path, progress: Progress) -> None:
         done = size if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
         length = response.headers.get("Content-Length")
         total = done + int(length) if length else None
-        with partial.open("ab" if done else "wb") as out:
+        with writing.growing(partial, anew=not done) as out:
             progress(file.name, done, total)
             while chunk := _read(response):
                 out.write(chunk)

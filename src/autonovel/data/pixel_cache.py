@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autonovel import writing
+
 KEY = 16
 CHECK = 4
 SHARE_OF_FREE = 0.5  # of the disk that a cache may take
@@ -69,7 +71,8 @@ class PixelCache:
         assert self._file is not None
         body = pixels.tobytes() + key
         try:
-            _write_at(self._file, body + zlib.crc32(body).to_bytes(CHECK, "little"), slot * self.record)
+            record = body + zlib.crc32(body).to_bytes(CHECK, "little")
+            writing.write_at(self._file, record, slot * self.record, self.path)
         except OSError:
             self._full = True  # written through the file, not the map, so that a full disk is an error, not a signal
 
@@ -77,14 +80,3 @@ class PixelCache:
         """Let go of the mapped pages, which count as this process's memory; the system keeps what it has room for."""
         if self._map is not None and hasattr(self._map, "madvise"):
             self._map.madvise(mmap.MADV_DONTNEED)
-
-
-def _write_at(file: int, content: bytes, position: int) -> None:
-    if hasattr(os, "pwrite"):
-        view = memoryview(content)
-        while view:
-            written = os.pwrite(file, view, position)
-            view, position = view[written:], position + written
-    else:  # pragma: no cover - Windows
-        os.lseek(file, position, os.SEEK_SET)
-        os.write(file, content)

@@ -1,5 +1,6 @@
 """Images made ready for training: resident or streamed, surveyed, with a cache of decoded ones."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from autonovel import writing
 from autonovel.data.imageset import ImageSet
 from autonovel.data.memory import choose, gigabytes
 from autonovel.data.pixel_cache import PixelCache
@@ -78,15 +80,17 @@ def adopt_surveys(folder: Path, bases: Sequence[Path]) -> None:
 
 
 def discard_cache(folder: Path) -> None:
-    """Delete the decoded images in the run folder; the survey of them is small and stays."""
-    for path in (folder / CACHE).glob("decoded-*"):
-        path.unlink(missing_ok=True)
+    """Delete the decoded images in the run folder, and what a killed process left; the survey is small and stays."""
+    for path in (folder / CACHE).glob("*"):
+        if path.name.startswith("decoded-") or path.name.endswith(writing.PARTIAL):
+            with contextlib.suppress(OSError):  # the run is finished, and stays so
+                writing.remove(path)
 
 
 def _cache_folder(data: Data, folder: Path) -> Path:
     path = folder / CACHE if data.cache in ("auto", "off", "") else Path(data.cache)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        writing.make_folder(path)
     except OSError as error:
         raise UsageError(
             f"the cache folder {path} cannot be made ({error.strerror}). Choose another with --set data.cache=DIR, or "

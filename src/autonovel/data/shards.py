@@ -12,6 +12,7 @@ import shutil
 import tarfile
 from pathlib import Path
 
+from autonovel import writing
 from autonovel.data.decode import is_image
 from autonovel.data.files import Entry
 from autonovel.data.listing import Listing
@@ -99,17 +100,13 @@ def fetch(place: str, cache: str) -> Path:
         target = folder / f"{number:06d}.tar"
         if target.exists():
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        partial = target.with_name(f"{target.name}.{os.getpid()}{writing.PARTIAL}")
         try:
-            with gopen(address, "rb") as stream, partial.open("wb") as file:
+            with gopen(address, "rb") as stream, writing.replacing(target, partial) as file:
                 shutil.copyfileobj(stream, file, 1 << 20)
                 file.flush()
-                os.fsync(file.fileno())
-            with tarfile.open(partial, "r:"):
-                pass  # an error page is no tar file
+                with tarfile.open(partial, "r:"):
+                    pass  # an error page is no tar file
         except Exception as error:  # of a network, a program or a disk: each package has its own
-            partial.unlink(missing_ok=True)
             raise InputError(f"shard {address} cannot be fetched ({error}). Those fetched before are kept.") from error
-        os.replace(partial, target)
     return folder

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autonovel import writing
 from autonovel.data.streamed import FilePixels
 from autonovel.training.display import Display
 
@@ -178,11 +179,7 @@ def _save(path: Path, made: Survey) -> None:
     """Keep ``made`` if the folder can be written; several processes may do so at once."""
     content = {"format": FORMAT, "broken": made.broken, "counts": made.counts.tolist(), "sums": made.sums.hex()}
     try:
-        beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        with writing.replacing(path, path.with_name(f"{path.name}.{os.getpid()}{writing.PARTIAL}")) as file:
+            file.write(json.dumps(content).encode())
     except OSError:
         return

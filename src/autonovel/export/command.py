@@ -1,10 +1,9 @@
 """``autonovel export``: one door to all formats, which keeps what is already there."""
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from autonovel import writing
 from autonovel.edited import open_run
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.export import fiftyone, folders, labelstudio, tables
@@ -51,21 +50,19 @@ def export_run(
     images = RunImages(run, data)
     _check_place(dest, to, folder, images)
     _check_free(dest, to, overwrite)
-    beside = dest.with_name(dest.name + ".partial")
+    job = Export(run, images, files, dest)
     try:
-        _remove(beside)
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        told = FORMATS[to](Export(run, images, files, dest), beside)
-        if to not in SINGLE_FILES:
-            (beside / MARK).write_text("written by autonovel export\n", encoding="utf-8")
-        if dest.is_dir():
-            _remove(dest)
-        os.replace(beside, dest)
+        if to in SINGLE_FILES:
+            told = FORMATS[to](job, dest)
+        else:
+            with writing.replacing_folder(dest) as beside:
+                told = FORMATS[to](job, beside)
+                writing.write_file(beside / MARK, b"written by autonovel export\n")
     except OSError as error:
-        raise RunFolderError(f"cannot write {dest}: {error.strerror or error}.") from error
-    finally:
-        if beside.exists():
-            _remove(beside)
+        raise RunFolderError(
+            f"cannot write {dest}: {error.strerror or error}. Free space, or choose another DEST; what was there is "
+            "kept."
+        ) from error
     print(f"Wrote {dest}: {told}")
 
 
@@ -92,10 +89,3 @@ def _check_free(dest: Path, to: str, overwrite: bool) -> None:
     if not ours:
         kind = "a file" if dest.is_file() else "a folder that no export of autonovel wrote"
         raise UsageError(f"{dest} is {kind}, so --overwrite does not replace it. Choose another DEST.")
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

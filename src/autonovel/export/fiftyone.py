@@ -10,13 +10,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+from autonovel import writing
 from autonovel.export.job import Export, FreeNames
 
 
 def write(job: Export, path: Path) -> str:
     """Write the dataset under ``path``."""
     job.check_images()
-    (path / "data").mkdir(parents=True)
+    writing.make_folder(path / "data")
     numbers = {name: number for number, name in enumerate(job.class_names)}
     names, labels = FreeNames(by_stem=True), {}
     for row, line in job.watched(enumerate(job.rows)):
@@ -25,7 +26,7 @@ def write(job: Export, path: Path) -> str:
         file = job.put(row, path / "data", names)
         labels[os.path.splitext(file)[0]] = _label(numbers, line)
     document = {"classes": job.class_names, "labels": labels}
-    (path / "labels.json").write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    writing.write_file(path / "labels.json", json.dumps(document, ensure_ascii=False).encode())
     return f"{len(labels):,} images for fiftyone.Dataset.from_dir, type FiftyOneImageClassificationDataset."
 
 

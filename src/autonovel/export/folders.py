@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
+from autonovel import writing
 from autonovel.export.job import Export, FreeNames, fit
 
 
 def write(job: Export, path: Path) -> str:
     """Write the folders under ``path``."""
     job.check_images()
-    path.mkdir()
     taken = FreeNames()
     places = {name: (path / taken.free(fit(name)), FreeNames()) for name in job.class_names}
     for folder, _ in places.values():
-        folder.mkdir()
+        writing.make_folder(folder)
     count = 0
     for row, line in job.watched(job.kept()):
         job.put(row, *places[line["class_name"]])

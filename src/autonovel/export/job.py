@@ -1,5 +1,7 @@
 """What every export works on: the corrected rows, and image files put where they are wanted."""
 
+import errno
+import io
 import os
 import re
 import shutil
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from autonovel import writing
 from autonovel.edited import EditedRun
 from autonovel.errors import InputError, UsageError
 from autonovel.run_images import RunImages
@@ -79,19 +82,23 @@ class Export:
         line = self.run.table[row]
         if source is None:
             name = names.free(fit(line["id"]) + ".png")
-            self.images.picture(row).save(folder / name)
+            encoded = io.BytesIO()
+            self.images.picture(row).save(encoded, "PNG")
+            writing.write_file(folder / name, encoded.getvalue(), sync=False)
             return name
         name = names.free(fit(PurePosixPath(line["path"].replace("\\", "/")).name))
         try:
             if self.how == "symlink":
-                (folder / name).symlink_to(source.resolve(strict=True))
+                writing.place_file(folder / name, lambda to: to.symlink_to(source.resolve(strict=True)))
             elif self.how == "hardlink":
-                os.link(source.resolve(strict=True), folder / name)
+                writing.place_file(folder / name, lambda to: os.link(source.resolve(strict=True), to))
             else:
-                shutil.copy2(source, folder / name)
+                writing.place_file(folder / name, lambda to: shutil.copy2(source, to))
         except FileNotFoundError as error:
             raise InputError(f"{source} is gone. Say where the images are with --data DIR.") from error
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+                raise  # of the place it goes to, which is told as such
             hint = " Hard links need one file system: use --files copy." if self.how == "hardlink" else ""
             raise UsageError(f"{source} cannot be put into {folder}: {error.strerror or error}.{hint}") from error
         return name

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from autonovel import __version__
+from autonovel import __version__, writing
 from autonovel.export.job import Export, FreeNames
 
 CONTROL, SUBJECT = "class", "image"
@@ -18,14 +18,14 @@ CONTROL, SUBJECT = "class", "image"
 def write(job: Export, path: Path) -> str:
     """Write the tasks, the interface and the images under ``path``."""
     job.check_images()
-    (path / "images").mkdir(parents=True)
+    writing.make_folder(path / "images")
     names, tasks = FreeNames(), []
     for row, line in job.watched(enumerate(job.rows)):
         if line["found_class"]:  # all but files that could not be read
             file = job.put(row, path / "images", names)
             tasks.append(_task(line, f"{job.dest.name}/images/{file}"))
-    (path / "tasks.json").write_text(json.dumps(tasks, ensure_ascii=False, indent=1), encoding="utf-8")
-    (path / "config.xml").write_text(_interface(job.class_names), encoding="utf-8")
+    writing.write_file(path / "tasks.json", json.dumps(tasks, ensure_ascii=False, indent=1).encode())
+    writing.write_file(path / "config.xml", _interface(job.class_names).encode())
     return (
         f"{len(tasks):,} tasks. In Label Studio, take config.xml as labelling interface and import tasks.json; "
         "start it with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and "

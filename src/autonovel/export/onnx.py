@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autonovel import __version__
+from autonovel import __version__, writing
 from autonovel.delivered import load_model
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.export.job import Export
@@ -82,7 +82,7 @@ def write(job: Export, path: Path) -> str:
         difference = float((found - network(images)).abs().max())
     if difference > TOLERANCE:
         raise AutonovelError(f"the exported model differs from torch by {difference:.1e}, so nothing was written.")
-    path.write_bytes(content)
+    writing.replace_file(path, content)
     only = "" if network.joint else " It has no joint head, so it answers among the new classes only."
     size = f"{len(content) / 2**20:.1f} MiB"
     return f"{len(names)} classes, {size}; onnxruntime agrees with torch to {difference:.0e}.{only}"

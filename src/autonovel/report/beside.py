@@ -4,13 +4,15 @@
 own before the page is replaced, and the old one goes after that: a page never meets the sheets of another.
 """
 
+import contextlib
 import hashlib
 import re
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from autonovel.errors import UsageError
+from autonovel import writing
+from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import LOCK, subfolder_lock
 
 MAKING = "making"
@@ -30,32 +32,45 @@ class FilesBeside:
         self.making = self.folder / MAKING
         self.sum = hashlib.blake2b(digest_size=6)
         self.lock = subfolder_lock(self.folder, patience=0)
-        _remove(self.making)
-        self.making.mkdir()
+        with self._explained(self.making):
+            _remove(self.making)
+            writing.make_folder(self.making)
 
     def add(self, name: str, content: bytes) -> None:
         """Write one file."""
         self.sum.update(f"{name} {len(content)} ".encode() + content)
-        try:
-            (self.making / name).write_bytes(content)
-        except OSError as error:
-            raise UsageError(
-                f"cannot write {self.making / name}: {error.strerror}. Free space, or choose another place with --to."
-            ) from error
+        with self._explained(self.making / name):
+            writing.write_file(self.making / name, content)
 
     def finish(self) -> str:
         """Give the folder its name, and return its address for the page."""
         key = self.sum.hexdigest()
-        if (self.folder / key).exists():
-            _remove(self.making)  # the same content is there
-        else:
-            self.making.rename(self.folder / key)
+        with self._explained(self.folder / key):
+            if (self.folder / key).exists():
+                _remove(self.making)  # the same content is there
+            else:
+                writing.sync_folder(self.making)
+                writing.rename(self.making, self.folder / key)
+                writing.sync_folder(self.folder)
         return f"{quote(self.folder.name)}/{key}"
 
     def close(self) -> None:
         """Remove what was not finished, and give up the lock."""
-        _remove(self.making)
-        self.lock.close()
+        try:
+            with contextlib.suppress(OSError):  # the next report removes it
+                _remove(self.making)
+        finally:
+            self.lock.close()
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _explained(path: Path) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write {path}: {error.strerror or error}. Free space, or choose another place with --to."
+            ) from error
 
 
 def check_ours(folder: Path) -> None:
@@ -74,14 +89,14 @@ def remove_others(page: Path, kept: str | None) -> None:
     entries = list(folder.iterdir())
     if not entries or not all(_OURS.fullmatch(entry.name) for entry in entries):
         return  # not a folder of ours
-    for entry in entries:
-        if kept is None or entry.name != kept.rsplit("/", 1)[-1]:
-            _remove(entry)
-    if kept is None:
-        (folder / LOCK).unlink(missing_ok=True)
-        folder.rmdir()
+    with contextlib.suppress(OSError):  # the page is there; the next report tries again
+        for entry in entries:
+            if kept is None or entry.name != kept.rsplit("/", 1)[-1]:
+                _remove(entry)
+        if kept is None:
+            writing.remove(folder)
 
 
 def _remove(folder: Path) -> None:
     if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)
+        writing.remove(folder)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws, stopping
+from autonovel import draws, stopping, writing
 from autonovel.data import ImageSet, loader
 from autonovel.networks import Model
 from autonovel.run_folder import Journal, read_json, write_json
@@ -28,6 +28,7 @@ from autonovel.training.steps import Step
 SECONDS_BETWEEN_UPDATES = 0.25
 NUMBERS_AT_ONCE = 1 << 22  # random numbers drawn ahead; an epoch of CIFAR takes a tenth of them
 DEFAULT_THREADS = torch.get_num_threads()
+CHECKPOINT = "checkpoint.safetensors"
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,21 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
     model.to(context.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     finished = folder / "stage.json"
     if finished.exists():
+        _discard(folder)
         checkpoint.load_model(folder / "model.safetensors", model)
         return float(read_json(finished)["seconds"])
-    seconds = _train(model, stage, images, context, folder / "checkpoint.safetensors")
+    seconds = _train(model, stage, images, context, folder / CHECKPOINT)
     checkpoint.save_model(folder / "model.safetensors", model)
     write_json(finished, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
-    for file in ("checkpoint.safetensors", STOPPED):
-        (folder / file).unlink(missing_ok=True)
+    _discard(folder)
     return seconds
+
+
+def _discard(folder: Path) -> None:
+    """Delete what only an unfinished stage needs, or what a kill has left of it; what stays does no harm."""
+    for name in (CHECKPOINT, STOPPED):
+        with contextlib.suppress(OSError):
+            writing.remove(folder / name)
 
 
 def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved: Path) -> float:
