@@ -19,6 +19,7 @@ from autonovel.cli_refine import add_refine_command
 from autonovel.cli_report import add_report_command
 from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
+from autonovel.launch import check_command, end_at_once, launch
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input; 3 the run failed its own guards "
@@ -68,7 +69,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def main() -> None:
     """Run the command line."""
-    app()
+    if launch().world == 1:
+        app()
+        return
+    try:
+        app()
+    except SystemExit as end:
+        end_at_once(end.code)
 
 
 @contextlib.contextmanager
@@ -77,11 +84,25 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except AutonovelError as error:
-        typer.echo(f"error: {error}", err=True)
+        _tell(error)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)
         raise typer.Exit(130) from None
+
+
+def _tell(error: AutonovelError) -> None:
+    """Print an error; of several processes, one of them does."""
+
+    def tell(error: AutonovelError) -> None:
+        typer.echo(f"error: {error}", err=True)
+
+    if launch().world == 1:
+        tell(error)
+    else:
+        from autonovel.training.ranks import tell_once
+
+        tell_once(error, tell)
 
 
 def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:
@@ -114,11 +135,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _top(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    with _plain_errors():
+        check_command(context.invoked_subcommand)
 
 
 @app.command()
@@ -171,7 +194,7 @@ def run(
 
         run_recipe(
             recipe, out, seed, _changes(sets, data, new_classes), device, resume, overwrite, keep_going,
-            stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision),
+            stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision), together=True,
         )  # fmt: skip
 
 

@@ -31,18 +31,19 @@ def begin(
     n_new: int | None,
     command: list[str],
     changed: Mapping[str, Any],
+    processes: Mapping[str, Any] | None = None,
 ) -> None:
     """Write ``run.json`` of a new run, or check that a resumed one is the same run.
 
     ``n_new`` is None while it is still to be counted; ``changed`` names the settings that the caller gave other
-    values than the recipe has.
+    values than the recipe has; ``processes`` tells of several that do it together.
     """
-    now = _now()
+    part = {"started": _now(), "command": command, **(processes or {})}
     path = folder / "run.json"
     if path.exists():
         before = check_format(folder)
         _check_same(before, settings, seed, images, n_new)
-        write_json(path, before | {"parts": [*before.get("parts", []), {"started": now, "command": command}]})
+        write_json(path, before | {"parts": [*before.get("parts", []), part]})
         return
     facts = {
         "format": FORMAT,
@@ -64,7 +65,7 @@ def begin(
         "n_new": n_new,
         "digest": _digest(images),
         "basis": basis(images, settings),
-        "parts": [{"started": now, "command": command}],
+        "parts": [part],
     }
     write_json(path, facts)
 

@@ -66,7 +66,7 @@ class LinearClassifier:
 
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the cross-entropy of a batch of features."""
-        logits = model.logits(batch.images, "known")
+        logits = model.logits(model.whole(batch.images), "known")
         progress.note("accuracy", (logits.argmax(dim=1) == batch.y).sum(), len(batch.y))
         return {"ce": cross_entropy(logits, batch.y)}
 
