@@ -29,7 +29,6 @@ class Launch:
         world: how many there are, on all machines.
         local_rank: number of this process on its machine.
         local_world: how many there are on its machine.
-        restarts: how often torchrun has started all of them again.
         name: which torchrun it was; empty where none was.
     """
 
@@ -37,7 +36,6 @@ class Launch:
     world: int = 1
     local_rank: int = 0
     local_world: int = 1
-    restarts: int = 0
     name: str = ""
 
 
@@ -45,11 +43,12 @@ def launch(environment: Mapping[str, str] = os.environ) -> Launch:
     """Return what torchrun's variables say of this process."""
     if "TORCHELASTIC_RUN_ID" not in environment:
         return Launch()
-    keys = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT")
-    numbers = [int(environment.get(key, default)) for key, default in zip(keys, "01010", strict=True)]
-    # the parent is torchrun itself, on the machine of the first process; it stays the same over restarts
-    rank, world, local_rank, local_world, restarts = numbers
-    return Launch(rank, world, local_rank, local_world, restarts, f"{socket.gethostname()}:{os.getppid()}")
+    keys = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    rank, world, local_rank, local_world = (
+        int(environment.get(key, default)) for key, default in zip(keys, "0101", strict=True)
+    )
+    # the parent is torchrun itself, which stays the same over restarts; the first process's tells runs apart
+    return Launch(rank, world, local_rank, local_world, f"{socket.gethostname()}:{os.getppid()}")
 
 
 def check_command(command: str | None) -> None:
@@ -66,13 +65,13 @@ def check_command(command: str | None) -> None:
 
 
 def started_again(folder: Path, here: Launch) -> bool:
-    """Tell whether this very torchrun began the run in ``folder`` and now starts its processes once more."""
-    if not here.restarts:
+    """Tell whether this very torchrun began the run in ``folder``, and so has started its processes once more."""
+    if not here.name or not (folder / "run.json").exists():
         return False
     try:
         parts: list[dict[str, Any]] = read_json(folder / "run.json").get("parts", [])
     except (RunFolderError, AttributeError):
-        return False  # killed before it wrote anything: there is nothing to go on with
+        return False  # what is wrong with it will be said where it is used
     return bool(parts) and parts[-1].get("launch") == here.name
 
 

@@ -206,12 +206,19 @@ def join(device: torch.device) -> Ranks:
     here = launch()
     if here.world == 1:
         return Ranks(here)
+    from torch.distributed.distributed_c10d import PrefixStore  # not in every build of torch
+    from torch.distributed.rendezvous import rendezvous
+
+    from autonovel.training.meeting import name_of_start
+
     if device.type not in ("cpu", "cuda"):
         raise UsageError(f"several processes cannot train together on {device.type}; choose --device cpu or cuda.")
     if device.type == "cuda":
         torch.cuda.set_device(here.local_rank % torch.cuda.device_count())
     own = device.type == "cuda" and here.local_world <= torch.cuda.device_count()
-    dist.init_process_group("nccl" if own else "gloo", timeout=LONG)
+    store, rank, world = next(rendezvous("env://", timeout=LONG))
+    fresh = PrefixStore(name_of_start(store, rank, world), store)
+    dist.init_process_group("nccl" if own else "gloo", store=fresh, rank=rank, world_size=world, timeout=LONG)
     return Ranks(here, dist.new_group(backend="gloo", timeout=LONG) if own else None)
 
 
