@@ -159,6 +159,11 @@ def train_run(
         except BaseException:
             display.close()
             raise
+        ranks.check_same(
+            record.outline(train),
+            f"the machines do not see the same images in {settings.data.path or settings.data.source}: files or labels "
+            "differ. Give all of them the same folder, or equal copies of it.",
+        )
         if ranks.lead(begin):
             if ranks.first:
                 console.print(f"{folder} is finished; nothing was left to do.", highlight=False)

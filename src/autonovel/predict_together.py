@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from autonovel.errors import InputError
 from autonovel.passes import batch_size
 from autonovel.training.ranks import Ranks
 
@@ -51,14 +50,8 @@ def rows_of_all(predictor: "Predictor", paths: Iterator[str], batch: int, ranks:
             break
         yield list(itertools.chain.from_iterable(ranks.collect(rows)))
     left = len(rows) + sum(len(some) for some in mine)
-    told = ranks.collect((batches.seen.hexdigest(), left))
-    ranks.alone(lambda: _check_same(told))
-
-
-def _check_same(told: list[tuple[str, int]]) -> None:
-    """Say so if the processes went through different files: some rows would be missing, or twice there."""
-    if len(set(told)) > 1:
-        raise InputError(
-            "the processes did not find the same files: some came or went meanwhile, or machines see different "
-            "folders. Put the paths into a list that all can read (--from FILE), and run the command again."
-        )
+    ranks.check_same(
+        (batches.seen.hexdigest(), left),
+        "the processes did not find the same files: some came or went meanwhile, or machines see different folders. "
+        "Put the paths into a list that all can read (--from FILE), and run the command again.",
+    )

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from autonovel.errors import AutonovelError, UsageError
+from autonovel.errors import AutonovelError, InputError, UsageError
 from autonovel.launch import PATIENCE, Launch, launch
 
 T = TypeVar("T")
@@ -151,6 +151,16 @@ class Ranks:
         with _explained():
             dist.gather_object(thing, found, dst=0, group=self.objects)
         return found or []
+
+    def check_same(self, thing: object, otherwise: str) -> None:
+        """Raise an error that says ``otherwise`` if not all processes bring an equal ``thing``."""
+        brought = self.collect(thing)
+
+        def compare() -> None:
+            if any(other != brought[0] for other in brought):
+                raise InputError(otherwise)
+
+        self.alone(compare)
 
     def leave(self) -> None:
         """Close the connections, once the first process is done."""
