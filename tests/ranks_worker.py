@@ -158,6 +158,7 @@ def streamed(ranks: Ranks, data: ImageSet) -> dict[str, float] | None:
 def main() -> None:
     """Compare all stages."""
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False
     ranks, data, found = join(DEVICE), images(), {}
     for name, make in stages(EPOCHS).items():
         logged, model = train(make, data, ranks)

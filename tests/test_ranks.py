@@ -15,11 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from autonovel import settings
 from autonovel.data import ByClass, Fixed, ImageSet, Merged, share_of
 from autonovel.errors import UsageError
 from autonovel.launch import Launch, check_command, launch, started_again
+from autonovel.methods.similarity import LearnSimilarity, network_of
+from autonovel.methods.supervised import Supervised
 from autonovel.networks import build
 from autonovel.predict_command import predict_files
+from autonovel.training import batch_statistics
 from autonovel.training.ranks import ALONE, Ranks
 from runs import TINY, autonovel, environment, journal
 
@@ -120,6 +124,14 @@ def test_every_stage_is_the_same_in_two_processes() -> None:
     for name, apart in found.items():
         assert apart.pop("predictions", 0) == 0, name
         assert max(apart.values()) < CLOSE, (name, apart)
+
+
+@pytest.mark.gpu
+def test_every_stage_is_the_same_in_two_processes_on_a_gpu() -> None:
+    done = finished(torchrun(WORKER, "cuda"))  # they share it where there is only one
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert all(apart["losses"] < 1e-3 for name, apart in found.items() if name != "local pairs"), found
 
 
 @pytest.mark.slow
@@ -284,6 +296,22 @@ def test_only_the_same_torchrun_goes_on_by_itself(tmp_path: Path) -> None:
     assert not started_again(tmp_path, Launch()), "nor is any without torchrun"
     (tmp_path / "run.json").write_text("torn")
     assert not started_again(tmp_path, here)
+
+
+def test_statistics_of_whole_batches_are_for_trunks_alone() -> None:
+    model = build(settings.Network(name="small", head_width=8), 1, torch.tensor([0.5]), torch.tensor([0.3]), 0)
+    Supervised(settings.Supervised(), 3, 0, whole_network=True).prepare(model)
+    LearnSimilarity(settings.Similarity(frozen=("stem",)), 3, 3, 0).prepare(model)
+    x = torch.rand(4, 1, 8, 8)
+    before, expected = set(model.state_dict()), model.eval()(x, "known")
+    batch_statistics.synchronise(model)
+    assert set(model.state_dict()) == before and torch.equal(model(x, "known"), expected)
+    network = network_of(model)
+    for trunk in (model.trunk, network.trunk):
+        layers = [layer for layer in trunk.modules() if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm)]
+        assert len(layers) == 7 and all(isinstance(layer, torch.nn.SyncBatchNorm) for layer in layers)
+    assert type(network.head.norm) is type(model.heads["known"].norm) is torch.nn.BatchNorm1d
+    assert not any(p.requires_grad for p in network.trunk.blocks["stem"].parameters())
 
 
 def test_fixed_statistics_everywhere(make_images: Any) -> None:

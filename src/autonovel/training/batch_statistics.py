@@ -14,9 +14,13 @@ from autonovel.networks.trunk import Trunk
 
 def share(model: Model) -> None:
     """Let the trunks of ``model`` use the statistics of whole batches, where it lies on GPUs of several processes."""
-    if model.ranks.world == 1 or model.mean.device.type != "cuda":
-        return
-    for trunk in _trunks(model):
+    if model.ranks.world > 1 and model.mean.device.type == "cuda":
+        synchronise(model)
+
+
+def synchronise(model: Model) -> None:
+    """Replace the BatchNorm layers of all trunks, also of those inside heads, by layers that look at whole batches."""
+    for trunk in [module for module in model.modules() if isinstance(module, Trunk)]:
         for name, block in trunk.blocks.items():
             trunk.blocks[name] = nn.SyncBatchNorm.convert_sync_batchnorm(block)
 
@@ -27,8 +31,3 @@ def average(model: Model) -> None:
         layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
         kept = [value for layer in layers for value in (layer.running_mean, layer.running_var)]
         model.ranks.average([value for value in kept if isinstance(value, Tensor)])
-
-
-def _trunks(model: Model) -> list[Trunk]:
-    """Return the model's own trunk, and those inside its heads."""
-    return [module for module in model.modules() if isinstance(module, Trunk)]
