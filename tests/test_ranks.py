@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from autonovel import settings
-from autonovel.data import ByClass, Fixed, ImageSet, Merged, share_of
+from autonovel import recipe, settings
+from autonovel.data import ByClass, Fixed, ImageSet, Merged, share_of, sources
 from autonovel.errors import UsageError
 from autonovel.launch import Launch, check_command, launch, started_again
 from autonovel.methods.similarity import LearnSimilarity, network_of
@@ -51,20 +52,22 @@ def together(*arguments: object) -> subprocess.CompletedProcess[str]:
     return finished(torchrun("-m", "autonovel", *arguments))
 
 
+def digits() -> torch.Tensor:
+    """Return the images of the tiny recipe."""
+    images = sources.load(recipe.load(str(TINY)).recipe, 0, Path())[0].resized(12).images
+    assert isinstance(images, torch.Tensor)
+    return images
+
+
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of a trunk whose BatchNorm, which stays fixed, has the statistics of digits."""
-    from autonovel import recipe
-    from autonovel.data import sources
-
-    images = sources.load(recipe.load(str(TINY)).recipe, 0, Path())[0].resized(12).images
-    assert isinstance(images, torch.Tensor)
     model = build("small", 1, torch.tensor([0.13]), torch.tensor([0.3]), 0)
     for layer in model.modules():
         if isinstance(layer, torch.nn.BatchNorm2d):
             layer.momentum = 1.0
     with torch.no_grad():
-        model.train().features(images.float() / 255)
+        model.train().features(digits().float() / 255)
     path = tmp_path_factory.mktemp("weights") / "trunk.safetensors"
     save_file({name: value.contiguous() for name, value in model.trunk.state_dict().items()}, path)
     return path
@@ -186,20 +189,23 @@ def worker(parent: int, rank: int) -> int:
 
 
 @pytest.mark.slow
-def test_predict_gives_each_file_once_and_in_order(finished_with_files: Path, tmp_path: Path) -> None:
-    files = finished_with_files.parent / "my images"
-    (files / "broken.png").write_bytes(b"no image")
-    given = ("predict", finished_with_files, files, "--batch", "7", "--device", "cpu", "--to")
-    predict_files(finished_with_files, [str(files)], None, str(tmp_path / "alone.csv"), None, "cpu", 7, False)
-    done = together(*given, tmp_path / "together.csv")
+def test_predict_gives_each_file_once_and_in_order(two: Path, tmp_path: Path) -> None:
+    files = tmp_path / "later"
+    files.mkdir()
+    pixels = digits()[::8, 0].numpy()
+    for number, picture in enumerate(pixels):
+        Image.fromarray(picture).save(files / f"{number:03d}.png")
+    (files / "020.png").write_bytes(b"no image")
+    predict_files(two, [str(files)], None, str(tmp_path / "alone.csv"), None, "cpu", 7, False)
+    done = together("predict", two, files, "--batch", "7", "--device", "cpu", "--to", tmp_path / "together.csv")
     assert done.returncode == 0, done.stderr
     rows = (tmp_path / "alone.csv").read_text()
-    assert rows.count("\n") > 50 and "unreadable" in rows
+    assert rows.count("\n") == len(pixels) + 1 and "unreadable" in rows
     assert (tmp_path / "together.csv").read_text() == rows
     assert done.stderr.count("Wrote") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_errors_are_told_once(weights: Path, tmp_path: Path) -> None:
     odd = together(*command(weights, tmp_path / "run"), "--set", "joint.labelled_per_batch=15")
     assert odd.returncode == 1  # torchrun's own, whatever its processes say
