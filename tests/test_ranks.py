@@ -212,6 +212,7 @@ def test_errors_are_told_once(weights: Path, tmp_path: Path) -> None:
     assert odd.stderr.count("error: ") == 1
     assert "15 labelled images (labelled_per_batch), which 2 processes cannot share equally" in odd.stderr
     assert "such as 16" in odd.stderr
+    assert not (tmp_path / "run").exists(), "nothing is begun that could not be finished"
     assert not any(line.startswith("[rank") for line in odd.stderr.splitlines()), "no traceback of a process"
 
 

@@ -4,6 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,6 +137,8 @@ def train_run(
     n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
+    job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages, ranks)
+    pipeline.check_shares(job)
 
     def lock() -> RunFolder:
         going_on = resume and folder.exists()
@@ -159,11 +162,12 @@ def train_run(
         except BaseException:
             display.close()
             raise
-        ranks.check_same(
-            record.outline(train),
-            f"the machines do not see the same images in {settings.data.path or settings.data.source}: files or labels "
-            "differ. Give all of them the same folder, or equal copies of it.",
-        )
+        if ranks.world > 1:
+            ranks.check_same(
+                record.outline(train),
+                f"the machines do not see the same images in {settings.data.path or settings.data.source}: files or "
+                "labels differ. Give all of them the same folder, or equal copies of it.",
+            )
         if ranks.lead(begin):
             if ranks.first:
                 console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
@@ -175,10 +179,7 @@ def train_run(
         if carried:
             carried.take_features(folder, settings, train, display)
         try:
-            job = pipeline.Job(
-                settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages, ranks
-            )
-            outcome = pipeline.run(job)
+            outcome = pipeline.run(replace(job, train=train, test=test))
         finally:
             display.close()
         if outcome is not None:

@@ -118,7 +118,8 @@ def run(job: Job) -> Outcome | None:
     None means that the last stage was not asked for, so nothing is delivered yet, or that another process delivers.
     """
     check_problem(job.train, job.n_new, job.recipe)
-    _check_shares(job)
+    if job.ranks.world > 1 and job.device.type == "cuda" and job.recipe.run.cuda_graphs:
+        job.display.say("CUDA graphs are off: the processes exchange features and gradients in every step.")
     with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
         job.ranks.alone(lambda: keep_network(job))
         seen = as_seen(job)
@@ -131,16 +132,14 @@ def run(job: Job) -> Outcome | None:
         return _run(replace(job, n_new=n_new), replace(seen, n_new=n_new))
 
 
-def _check_shares(job: Job) -> None:
-    """Ask, before anything is trained, whether the processes can share the batches of every stage equally."""
+def check_shares(job: Job) -> None:
+    """Ask, before anything is written, whether the processes can share the batches of every stage equally."""
     if job.ranks.world == 1:
         return
     problem = Problem(job.train.n_known, job.n_new or 2, job.seed)
     own = [METHODS[name].stages(job.recipe, problem) for name in job.recipe.run.systems if name in METHODS]
     for stage in itertools.chain(shared_stages(job).values(), *own):
         share_of(stage.sampler(job.train), job.ranks, stage.name)
-    if job.device.type == "cuda" and job.recipe.run.cuda_graphs:
-        job.display.say("CUDA graphs are off: the processes exchange features and gradients in every step.")
 
 
 def _check_earlier_stages(job: Job) -> None:
