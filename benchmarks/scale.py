@@ -43,7 +43,7 @@ def table(measured: Mapping[str, Any], images: int) -> list[str]:
     load = measured.get("load_average")
     busy = f", load average {load:.1f} at the start" if load is not None else ""
     lines = [
-        f"### {measured['device']}",
+        f"#### {measured['device']}",
         "",
         f"{measured['cores']} cores{busy}; torch {measured['versions']['torch']}; images of {sizes['side']}×"
         f"{sizes['side']}, views of {sizes['crop']}×{sizes['crop']}, batches of {sizes['batch']}; JPEGs of "

@@ -9,9 +9,10 @@ JOINT = {"rankstats": "joint", "rankstats-incremental": "incremental"}  # the se
 ON_UNLABELLED, ON_LABELLED = ("kcl", "mcl", "dtc"), ("similarity",)
 
 
-def fitting_batches(settings: Recipe, labelled: int, unlabelled: int) -> dict[str, Any]:
-    """Return changes of those batches that so many images would not fill."""
+def fitting_batches(settings: Recipe, labelled: int, unlabelled: int, processes: int = 1) -> dict[str, Any]:
+    """Return changes of those batches that so many images would not fill; ``processes`` can share what they become."""
     out: dict[str, Any] = {}
+    labelled, unlabelled = (max(n // processes, 1) * processes if n else 0 for n in (labelled, unlabelled))
     most = {"supervised": labelled if settings.supervised.epochs else 0}
     if settings.pretrain.kind == "rotation":
         most["pretrain"] = labelled + unlabelled

@@ -35,20 +35,24 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
                       views: int, what: str) -> ImageSet:  # fmt: skip
     """Return the set with n×views×d features in place of its pixels; the first view is the image itself.
 
-    Chunks of them are kept in ``folder``, so that a killed run goes on where it was.
+    Chunks of them are kept in ``folder``, so that a killed run goes on where it was.  Of several processes, each looks
+    at a part of every chunk, and the first one writes.
     """
-    augment, model = augmentation(recipe.pretrain), folded(model)
+    augment, model, ranks = augmentation(recipe.pretrain), folded(model), model.ranks
     title = f"features of {what}"
     chunks, done, total = [], 0, len(images) * views
     display.begin(title, total, 0)
     start = time.monotonic()
     for number, pixels in enumerate(images.images.split(CHUNK)):
         path = _place(folder, what, number)
-        found = _load(path) if path.exists() else None
+        found = ranks.lead(lambda path=path: _load(path) if path.exists() else None)  # type: ignore[misc]
         if found is None:
-            first = number * CHUNK
-            found = _views(model, pixels, torch.arange(first, first + len(pixels)), augment, views, seed)
-            replace_file(path, save_tensors({"views": found}))
+            first, part = number * CHUNK, ranks.part_of(len(pixels), 1)
+            rows = torch.arange(first + part.start, first + part.stop)
+            mine = _views(model, pixels[part.start : part.stop], rows, augment, views, seed)
+            found = ranks.join_parts(mine, len(pixels), 1)
+            if ranks.first:
+                replace_file(path, save_tensors({"views": found}))
         chunks.append(found)
         done += len(pixels) * views
         display.update(title, done, {}, done / max(time.monotonic() - start, 1e-9))

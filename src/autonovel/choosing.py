@@ -41,12 +41,16 @@ def systems_in_order(job: "Job") -> tuple[str, ...]:
     if not job.recipe.run.trials or len(candidates) < 2:
         return systems
     path = job.folder / CHOICE
-    content = read_json(path) if path.exists() else _choose(job, candidates)
+    content = job.ranks.lead(lambda: read_json(path) if path.exists() else None) or _choose(job, candidates)
+    chosen = str(content["chosen"])
+    job.ranks.alone(lambda: _keep(job, chosen))
+    return chosen, *(name for name in systems if name != chosen)
+
+
+def _keep(job: "Job", chosen: str) -> None:
     with contextlib.suppress(OSError):
         writing.remove(job.folder / "choice")
-    chosen = str(content["chosen"])
     record.chosen(job.folder, chosen)
-    return chosen, *(name for name in systems if name != chosen)
 
 
 def seconds_spent(job: "Job") -> dict[str, float]:
@@ -68,6 +72,12 @@ def _choose(job: "Job", candidates: list[str]) -> dict[str, Any]:
     if not obstacle:
         for number in range(job.recipe.run.trials):
             trials.append(_trial(job, number, candidates, folder / str(number)))
+    return job.ranks.lead(lambda: _chosen(job, candidates, trials, obstacle, time.monotonic() - start))
+
+
+def _chosen(
+    job: "Job", candidates: list[str], trials: list[dict[str, Any]], obstacle: str, seconds: float
+) -> dict[str, Any]:
     means = {name: statistics.mean(trial["found"][name] for trial in trials) for name in candidates} if trials else {}
     chosen = _best(means, candidates)
     content = {
@@ -76,7 +86,7 @@ def _choose(job: "Job", candidates: list[str]) -> dict[str, Any]:
         "why": obstacle or _why(means, chosen, trials),
         "means": means,
         "trials": trials,
-        "seconds": time.monotonic() - start,
+        "seconds": seconds,
     }
     write_json(job.folder / CHOICE, content)
     job.display.say(str(content["why"]))
@@ -99,7 +109,7 @@ def _obstacle(job: "Job") -> str:
         )
     part = _Part(job, 0)
     try:
-        check_problem(part.images, part.n_hidden, _fitting(job.recipe, part), seen=True)
+        check_problem(part.images, part.n_hidden, _fitting(job, part), seen=True)
     except AutonovelError as error:
         return f"Which system to trust could not be tried out on the labelled images ({error}) Chose {first}."
     return ""
@@ -135,12 +145,11 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
     part = _Part(job, number)
     display = _Prefixed(job.display, f"trial {number + 1} of {job.recipe.run.trials}: ")
     longer = int(job.train.unlabelled.sum()) / max(int(part.images.unlabelled.sum()), 1)
-    recipe = _as_long(_fitting(job.recipe, part), longer)
+    recipe = _as_long(_fitting(job, part), longer)
     trial = replace(
         job, recipe=recipe, train=part.images, test=None, n_new=part.n_hidden, folder=folder, display=display
     )
-    for stage in sorted((job.folder / "stages").glob("1-*")):  # what was learned without labels
-        copy_stage(stage, folder / "stages" / stage.name)
+    job.ranks.alone(lambda: _copy_stage_1(job, folder))
     found = {}
     for name in candidates:
         try:
@@ -155,10 +164,17 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
     return {"hidden": list(part.images.new_names), "found": found}
 
 
-def _fitting(recipe: Recipe, part: _Part) -> Recipe:
+def _copy_stage_1(job: "Job", folder: Path) -> None:
+    """Give a trial what was learned without labels."""
+    for stage in sorted((job.folder / "stages").glob("1-*")):
+        copy_stage(stage, folder / "stages" / stage.name)
+
+
+def _fitting(job: "Job", part: _Part) -> Recipe:
     """Return the recipe with batches that the fewer images of a trial can fill."""
     free = int(part.images.unlabelled.sum())
-    return restore(flatten(recipe) | fitting_batches(recipe, len(part.images) - free, free))
+    changes = fitting_batches(job.recipe, len(part.images) - free, free, job.ranks.world)
+    return restore(flatten(job.recipe) | changes)
 
 
 def _as_long(recipe: Recipe, factor: float) -> Recipe:

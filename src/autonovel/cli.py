@@ -19,6 +19,7 @@ from autonovel.cli_refine import add_refine_command
 from autonovel.cli_report import add_report_command
 from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
+from autonovel.launch import check_command, end_at_once, launch
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input; 3 the run failed its own guards "
@@ -67,7 +68,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def main() -> None:
     """Run the command line."""
-    app()
+    if launch().world == 1:
+        app()
+        return
+    try:
+        app()
+    except SystemExit as end:
+        end_at_once(end.code)
 
 
 @contextlib.contextmanager
@@ -78,13 +85,36 @@ def _plain_errors() -> Iterator[None]:
             yield
         except AutonovelError as error:
             ended = stopping.asked() and error.exit_code != INTERRUPTED  # a child that was stopped with us died first
-            typer.echo(stopping.in_words(sys.argv[1:]) if ended else f"error: {error}", err=True)
+            if ended:
+                _say_stopped()
+            else:
+                _tell(error)
             raise typer.Exit(stopping.exit_code() if stopping.asked() else error.exit_code) from None
         except (Exception, KeyboardInterrupt) as error:
             if not (stopping.asked() or isinstance(error, KeyboardInterrupt)):
                 raise
-            typer.echo(stopping.in_words(sys.argv[1:]), err=True)
+            _say_stopped()
             raise typer.Exit(stopping.exit_code()) from None
+
+
+def _say_stopped() -> None:
+    """Say that the command was asked to end; of several processes, the first one does."""
+    if launch().rank == 0:
+        typer.echo(stopping.in_words(sys.argv[1:]), err=True)
+
+
+def _tell(error: AutonovelError) -> None:
+    """Print an error; of several processes, one of them does."""
+
+    def tell(error: AutonovelError) -> None:
+        typer.echo(f"error: {error}", err=True)
+
+    if launch().world == 1:
+        tell(error)
+    else:
+        from autonovel.training.ranks import tell_once
+
+        tell_once(error, tell)
 
 
 def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:
@@ -117,11 +147,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _top(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    with _plain_errors():
+        check_command(context.invoked_subcommand)
 
 
 @app.command()
@@ -174,7 +206,7 @@ def run(
 
         run_recipe(
             recipe, out, seed, _changes(sets, data, new_classes), device, resume, overwrite, keep_going,
-            stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision),
+            stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision), together=True,
         )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """What the commands do that train: run, reproduce, and one system for another process."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from rich.console import Console
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
+from autonovel.launch import about, launch, started_again
 from autonovel.look_commands import print_results, print_table
 from autonovel.part_runs import run_parts
 from autonovel.parts import parts_of
@@ -22,6 +25,7 @@ from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name,
 
 if TYPE_CHECKING:
     from autonovel.carried import Carried
+    from autonovel.training.ranks import Ranks
 
 STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
 
@@ -41,23 +45,52 @@ def run_recipe(
     variant: Variant = FULL_VARIANT,
     console: Console | None = None,
     announced: bool = False,
+    together: bool = False,
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
     Stages 1 and 2 are taken over from a run of ``bases`` where the two may share them; of the stages, those named
     in ``stages`` are trained; ``variant`` changes settings and the name of the folder.  ``console`` may be a file's;
-    what was ``announced`` before is not said again.  Returns the run folder.
+    what was ``announced`` before is not said again; all processes that torchrun has started may do it ``together``.
+    Returns the run folder.
     """
+    ranks = _ranks(device) if together else None
     loaded = recipe.load(name, [*sets, *variant.overrides])
     settings = loaded.recipe
     folder = out or Path("runs") / folder_name(settings.name, variant, seed)
-    check_place(folder, resume, overwrite)
+    if ranks is None:
+        check_place(folder, resume, overwrite)
+    else:
+        resume, overwrite = ranks.lead(lambda: _place(folder, resume, overwrite))
+        console = console or Console(quiet=not ranks.first)
     console = console or Console()
     if announced:
         console.print(f"Writes {folder}.", highlight=False, soft_wrap=True)
     else:
         _announce(console, loaded, folder)
-    return train_run(loaded, folder, seed, device, resume, overwrite, keep_going, started, bases, stages, None, console)
+    train_run(loaded, folder, seed, device, resume, overwrite, keep_going, started, bases, stages, None, console, ranks)
+    if ranks is not None:
+        ranks.leave()
+    return folder
+
+
+def _ranks(device: str) -> "Ranks":
+    """Return this process among those that torchrun has started; alone where it has not."""
+    from autonovel import device as devices
+    from autonovel.training.ranks import join
+
+    return join(devices.pick(device))
+
+
+def _place(folder: Path, resume: bool, overwrite: bool) -> tuple[bool, bool]:
+    """Return whether to go on with the run in ``folder``, and whether to replace it.
+
+    Where torchrun starts the processes of this very run again, it goes on, whatever the command says.
+    """
+    if started_again(folder, launch()):
+        return True, False
+    check_place(folder, resume, overwrite)
+    return resume, overwrite
 
 
 def check_place(folder: Path, resume: bool, overwrite: bool) -> None:
@@ -84,40 +117,63 @@ def train_run(
     stages: tuple[int, ...] = ALL_STAGES,
     carried: "Carried | None" = None,
     console: Console | None = None,
+    together: "Ranks | None" = None,
 ) -> Path:
-    """Train in ``folder`` what was announced, and print the results; ``carried`` comes from a run it goes on from."""
+    """Train in ``folder`` what was announced, and print the results; ``carried`` comes from a run it goes on from.
+
+    Of several processes that do it ``together``, the first one locks and writes the folder, and speaks.
+    """
     from autonovel import counting, pipeline, record
     from autonovel import device as devices
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
     from autonovel.data.prepare import adopt_surveys, discard_cache, prepare_both
     from autonovel.run_folder import RunFolder, read_json
+    from autonovel.training.ranks import ALONE
 
-    console, settings = console or Console(), loaded.recipe
+    console, settings, ranks = console or Console(), loaded.recipe, together or ALONE
     chosen = devices.pick(device)
     train, test, of_source = sources.load(settings, seed, folder, carried.labels if carried else None)
     n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
-    going_on = resume and folder.exists()
-    if resume and not going_on:
-        console.print(f"{folder} does not exist yet: starting from the beginning.", highlight=False)
-    locked = RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
-    with locked:
-        command = ["autonovel", *sys.argv[1:]]
-        adopt_surveys(folder, bases)
+    job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages, ranks)
+    pipeline.check_shares(job)
+
+    def lock() -> RunFolder:
+        going_on = resume and folder.exists()
+        if resume and not going_on:
+            console.print(f"{folder} does not exist yet: starting from the beginning.", highlight=False)
+        return RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
+
+    def begin() -> bool:
+        if carried and not (folder / "run.json").exists():
+            carried.save(folder)
+        command, processes = ["autonovel", *sys.argv[1:]], about(ranks.launch)
+        record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed, processes)
+        return record.finished(folder)
+
+    with ranks.alone(lock) or contextlib.nullcontext():
+        ranks.alone(lambda: adopt_surveys(folder, bases))
         try:
-            train, test = prepare_both(train, test, settings.data, folder, chosen, display)
+            # the first process looks at all files, and the others read what it has seen
+            given, copies = (train, test, settings.data, folder, chosen, display), ranks.launch.local_world
+            prepared = ranks.alone(lambda: prepare_both(*given, copies))
+            train, test = prepared or prepare_both(*given, copies)
         except BaseException:
             display.close()
             raise
-        if carried and not (folder / "run.json").exists():
-            carried.save(folder)
-        record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
-        if record.finished(folder):
-            discard_cache(folder)  # which a kill just after the end may have left
-            console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
-            print_results(console, read_json(folder / "results.json"))
+        if ranks.world > 1:
+            ranks.check_same(
+                record.outline(train),
+                f"the machines do not see the same images in {settings.data.path or settings.data.source}: files or "
+                "labels differ. Give all of them the same folder, or equal copies of it.",
+            )
+        if ranks.lead(begin):
+            if ranks.first:
+                discard_cache(folder)  # which a kill just after the end may have left
+                console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
+                print_results(console, read_json(folder / "results.json"))
             return folder
         for base in bases:
             for stage in adopt_stages(folder, base):
@@ -125,8 +181,7 @@ def train_run(
         if carried:
             carried.take_features(folder, settings, train, display)
         try:
-            job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages)
-            outcome = pipeline.run(job)
+            outcome = pipeline.run(replace(job, train=train, test=test))
         finally:
             display.close()
         if outcome is not None:

@@ -45,16 +45,16 @@ def number_of_new_classes(job: "Job") -> int:
     """Return the number of new classes of a run, counting them if neither the job nor an earlier part knows it."""
     if job.n_new is not None:
         return job.n_new
-    facts = read_json(job.folder / "run.json")
-    if facts.get("n_new") is None:
-        there = (job.folder / "count.json").exists()
-        found = read_json(job.folder / "count.json") if there else count(job)
-        number = max(int(found["estimate"]), 2)
-        record.counted(job.folder, number)
-        raised = " (at least two are needed to go on)" if number > int(found["estimate"]) else ""
-        job.display.say(f"{in_words(found)}{raised}")
-        return number
-    return int(facts["n_new"])
+    known: int | None = job.ranks.lead(lambda: read_json(job.folder / "run.json").get("n_new"))
+    if known is not None:
+        return int(known)
+    path = job.folder / "count.json"
+    found = job.ranks.lead(lambda: read_json(path) if path.exists() else None) or count(job)
+    number = max(int(found["estimate"]), 2)
+    job.ranks.alone(lambda: record.counted(job.folder, number))
+    raised = " (at least two are needed to go on)" if number > int(found["estimate"]) else ""
+    job.display.say(f"{in_words(found)}{raised}")
+    return number
 
 
 def seconds_spent(job: "Job") -> dict[str, float]:
@@ -70,13 +70,16 @@ def count(job: "Job") -> dict[str, Any]:
     Args:
         job: a run, its images at the size the network sees; stages it lacks are trained first.
     """
-    settings = job.recipe.count
     sets = probe_sets(job.train, job.recipe, job.seed)
     hidden = tuple(number for chosen in sets for number in chosen.classes)
     taught = without(job.train, hidden)
     parts = stage_features(job, taught, hidden)
-    start = time.monotonic()
-    x = parts[-1]
+    return job.ranks.lead(lambda: _counted(job, taught, sets, parts))
+
+
+def _counted(job: "Job", taught: ImageSet, sets: list[Probes], parts: list[Tensor]) -> dict[str, Any]:
+    """Estimate from features; write and return what was found."""
+    settings, start, x = job.recipe.count, time.monotonic(), parts[-1]
     if settings.features != "plain":
         x = class_metric(parts, taught.y, settings.shrinkage, settings.dimensions, settings.directions)
     tell = _Progress(job, settings, len(sets))
@@ -128,7 +131,7 @@ def stage_features(job: "Job", taught: ImageSet, hidden: tuple[int, ...]) -> lis
     if hidden:
         assert isinstance(stage, Supervised)
         stage, folder, label = replace(stage, n_known=taught.n_known), job.folder / "count", "without probes"
-        _forget_other_probes(job, hidden)
+        job.ranks.alone(lambda: _forget_other_probes(job, hidden))
     run_stage(model, stage, taught, job.context(folder, label))
     return [*parts, features(model, job.train.images)]
 

@@ -1,5 +1,6 @@
 """What the model says of every image: features and the probabilities of its heads."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,15 +62,27 @@ def joint_order(order: Tensor, n_known: int) -> Tensor:
 def features(model: Model, images: Tensor | Streamed) -> Tensor:
     """Return Φ of uint8 ``images`` without augmentation, in eval mode, on the CPU."""
     model.eval()
-    z = torch.empty(len(images), model.trunk.n_features)
+    part = model.ranks.part_of(len(images), CHUNK)
+    z = torch.empty(len(part), model.trunk.n_features)
     done = 0
-    for chunk in images.split(CHUNK):
+    for chunk in _chunks(images, part):
         if len(chunk):  # a transformer cannot be asked about no image at all
             z[done : done + len(chunk)] = model.clean_features(chunk)
         done += len(chunk)
+    z = model.ranks.join_parts(z, len(images), CHUNK)
     if not torch.isfinite(z).all():
         raise GuardError("the features are not finite numbers, so nothing can be delivered. Try a lower learning rate.")
     return z
+
+
+def _chunks(images: Tensor | Streamed, part: range) -> Iterable[Tensor]:
+    """Return the images ``part``, some at a time; of several processes, each takes a part of all."""
+    if len(part) == len(images):
+        return images.split(CHUNK)
+    rows = torch.arange(part.start, part.stop).split(CHUNK) if part else ()
+    if isinstance(images, Tensor):
+        return (images[chunk] for chunk in rows)
+    return images.in_order(iter(rows))
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ Every stage can be killed and resumed.  This is the only file that knows all roo
 """
 
 import contextlib
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,12 @@ import torch
 from autonovel import agreement, choosing, counting, discovery, doubts, networks, record
 from autonovel.cached_views import FEATURES, with_cached_views
 from autonovel.companion import Companions
-from autonovel.data import ImageSet, channel_statistics
+from autonovel.data import ImageSet, channel_statistics, share_of
 from autonovel.data.checks import check_problem
 from autonovel.data.crew import deaths_explained
 from autonovel.device import precision, torch_settings
 from autonovel.embedding import Embedding, embed, joint_order
-from autonovel.errors import AutonovelError, UsageError
+from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.kept import save_truth
 from autonovel.methods import METHODS, WITHOUT_STAGE_2, Problem
 from autonovel.methods.kmeans import pixel_clusters
@@ -41,6 +42,7 @@ from autonovel.settings import ALL_STAGES, Recipe
 from autonovel.training import checkpoint
 from autonovel.training.display import Display
 from autonovel.training.loop import Context, run_stage
+from autonovel.training.ranks import ALONE, Ranks
 from autonovel.training.stage import Stage
 from autonovel.variants import SIMILARITY, adopt_similarity
 
@@ -61,6 +63,7 @@ class Job:
         keep_going: go on after a collapse.
         started: when the work began, on the monotonic clock; the total time counts from here.
         stages: numbers of the stages that may be trained now; earlier ones must be there.
+        ranks: the processes that do the job together; the first one writes and delivers.
     """
 
     recipe: Recipe
@@ -74,6 +77,7 @@ class Job:
     keep_going: bool = False
     started: float = field(default_factory=time.monotonic)
     stages: tuple[int, ...] = ALL_STAGES
+    ranks: Ranks = ALONE
 
     @property
     def problem(self) -> Problem:
@@ -85,7 +89,7 @@ class Job:
         """Return the training context for stages under ``folder``."""
         return Context(
             folder, Journal(folder / "metrics.jsonl"), self.seed, self.device, self.display,
-            self.keep_going, self.recipe.run.checkpoint_seconds, label, self.recipe.run.cuda_graphs,
+            self.keep_going, self.recipe.run.checkpoint_seconds, label, self.recipe.run.cuda_graphs, self.ranks,
         )  # fmt: skip
 
 
@@ -111,20 +115,32 @@ class Outcome:
 def run(job: Job) -> Outcome | None:
     """Do the job and return what came of it; work already in the folder is taken up.
 
-    None means that the last stage was not asked for, so nothing is delivered yet.
+    None means that the last stage was not asked for, so nothing is delivered yet, or that another process delivers.
     """
     check_problem(job.train, job.n_new, job.recipe)
+    if job.ranks.world > 1 and job.device.type == "cuda" and job.recipe.run.cuda_graphs:
+        job.display.say("CUDA graphs are off: the processes exchange features and gradients in every step.")
     with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
-        keep_network(job)
+        job.ranks.alone(lambda: keep_network(job))
         seen = as_seen(job)
-        _check_earlier_stages(seen)
-        doubts.tell_of_the_first_classifier(seen)
-        save_truth(job.folder, job.train)
+        job.ranks.alone(lambda: _check_earlier_stages(seen))
+        job.ranks.alone(lambda: doubts.tell_of_the_first_classifier(seen))
+        job.ranks.alone(lambda: save_truth(job.folder, job.train))
         if ALL_STAGES[-1] not in job.stages:
             extractor(seen)
             return None
         n_new = counting.number_of_new_classes(seen)
         return _run(replace(job, n_new=n_new), replace(seen, n_new=n_new))
+
+
+def check_shares(job: Job) -> None:
+    """Ask, before anything is written, whether the processes can share the batches of every stage equally."""
+    if job.ranks.world == 1:
+        return
+    problem = Problem(job.train.n_known, job.n_new or 2, job.seed)
+    own = [METHODS[name].stages(job.recipe, problem) for name in job.recipe.run.systems if name in METHODS]
+    for stage in itertools.chain(shared_stages(job).values(), *own):
+        share_of(stage.sampler(job.train), job.ranks, stage.name)
 
 
 def _check_earlier_stages(job: Job) -> None:
@@ -138,19 +154,20 @@ def _check_earlier_stages(job: Job) -> None:
             )
 
 
-def _run(job: Job, seen: Job) -> Outcome:
+def _run(job: Job, seen: Job) -> Outcome | None:
     _, seconds = extractor(seen)
-    doubts.tell_of_rotations_not_learned(seen)
-    seconds |= counting.seconds_spent(seen)
+    job.ranks.alone(lambda: doubts.tell_of_rotations_not_learned(seen))
     primary, *others = choosing.systems_in_order(seen)
-    seconds |= choosing.seconds_spent(seen)
     failures: list[AutonovelError] = []
     with _companions(seen, [name for name in others if _trains(seen, name)]) as beside:
         found = system(seen, primary, job.folder)
         for name in [name for name in others if not _done_here(seen, name, beside, failures)]:
-            with _noting(failures):
+            with _noting(failures, job.ranks):
                 beside.wait(name)
     records = {primary: record.system_record(found.embedding, found.seconds, seen.train, *_on_test(seen, found))}
+    if not job.ranks.first:
+        return None
+    seconds |= counting.seconds_spent(seen) | choosing.seconds_spent(seen)
     for name in others:
         path = job.folder / "systems" / name / "results.json"
         records[name] = read_json(path) if path.exists() else {"scores": None, "seconds": 0.0, "incremental": None}
@@ -165,17 +182,22 @@ def _done_here(job: Job, name: str, beside: Companions, failures: list[Autonovel
     """Train a system of the comparison in this process if no other has begun it; tell whether that was so."""
     mine = beside.take_back(name)
     if mine:
-        with _noting(failures):
+        with _noting(failures, job.ranks):
             side_system(job, name)
     return mine
 
 
 @contextlib.contextmanager
-def _noting(failures: list[AutonovelError]) -> Iterator[None]:
-    """Keep an error for the end: what the primary system found is delivered first."""
+def _noting(failures: list[AutonovelError], ranks: Ranks) -> Iterator[None]:
+    """Keep an error for the end: what the primary system found is delivered first.
+
+    Of several processes, only a failed guard is known to stop all of them at the same place.
+    """
     try:
         yield
     except AutonovelError as error:
+        if ranks.world > 1 and not isinstance(error, GuardError):
+            raise
         failures.append(error)
 
 
@@ -189,7 +211,7 @@ def as_seen(job: Job) -> Job:
 def _with_features(job: Job) -> Job:
     model = new_model(job.recipe, job.train, job.seed)
     model.to(job.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    model.precision = precision(job.recipe.network.precision, job.device)
+    model.precision, model.ranks = precision(job.recipe.network.precision, job.device), job.ranks
     given = (model, job.recipe, job.seed, job.folder / FEATURES, job.display)
     train = with_cached_views(job.train, *given, job.recipe.network.cached_views, "images")
     return replace(job, train=train, test=with_cached_views(job.test, *given, 1, "test images") if job.test else None)
@@ -198,7 +220,7 @@ def _with_features(job: Job) -> Job:
 def extractor(job: Job) -> tuple[Model, dict[str, float]]:
     """Return the model after the stages all systems share, and the seconds each took."""
     model = new_model(job.recipe, job.train, job.seed)
-    model.precision = precision(job.recipe.network.precision, job.device)
+    model.precision, model.ranks = precision(job.recipe.network.precision, job.device), job.ranks
     seconds = {}
     context = job.context(job.folder)
     for name, stage in shared_stages(job).items():
@@ -255,7 +277,7 @@ def system(job: Job, name: str, folder: Path) -> Found:
     start = time.monotonic()
     stages = method.stages(job.recipe, job.problem)
     if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
-        adopt_similarity(folder, job.folder)
+        job.ranks.alone(lambda: adopt_similarity(folder, job.folder))
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     method.finish(model, job.train, job.problem)
     embedding = embed(model, job.train.images)
@@ -282,24 +304,29 @@ def _on_test(job: Job, found: Found) -> tuple[ImageSet, Embedding] | tuple[None,
 
 def side_system(job: Job, name: str) -> None:
     """Bring a system of the comparison to its end under ``systems/NAME`` and write its scores there."""
-    folder = job.folder / "systems" / name
-    with subfolder_lock(folder), deaths_explained():
-        if (folder / "results.json").exists():
+    folder, ranks = job.folder / "systems" / name, job.ranks
+    with ranks.alone(lambda: subfolder_lock(folder)) or contextlib.nullcontext(), deaths_explained():
+        if ranks.lead(lambda: (folder / "results.json").exists()):
             return
-        sweep(folder)
+        ranks.alone(lambda: sweep(folder))
         if name == PIXELS:
-            start = time.monotonic()
-            clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)
-            scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
-            content = {"scores": scores, "seconds": seconds, "incremental": None}
-            agreement.save_assignments(folder, clusters)
-        else:
-            found = system(job, name, folder)
+            ranks.alone(lambda: _cluster_pixels(job, folder))
+            return
+        found = system(job, name, folder)
+        content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
+        if ranks.first:
             if _trains(job, name):  # features of its own, which the figures compare
                 found.embedding.save(folder / "embedding.safetensors")
-            content = record.system_record(found.embedding, found.seconds, job.train, *_on_test(job, found))
             agreement.save_assignments(folder, _new_class(job, found.embedding))
-        write_json(folder / "results.json", content)
+            write_json(folder / "results.json", content)
+
+
+def _cluster_pixels(job: Job, folder: Path) -> None:
+    start = time.monotonic()
+    clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)
+    scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
+    agreement.save_assignments(folder, clusters)
+    write_json(folder / "results.json", {"scores": scores, "seconds": seconds, "incremental": None})
 
 
 def _new_class(job: Job, embedding: Embedding) -> torch.Tensor:
@@ -317,6 +344,7 @@ def _trains(job: Job, name: str) -> bool:
 def _companions(job: Job, names: list[str]) -> Iterator[Companions]:
     """Train ``names`` in processes beside this one, if the recipe wants it and the images have a source."""
     possible = job.recipe.run.parallel and job.device.type == "cpu" and job.recipe.data.source != "arrays"
+    possible = possible and job.ranks.world == 1  # several processes train each system together
     companions = Companions(job.folder, names if possible else [], job.display, job.keep_going)
     try:
         yield companions

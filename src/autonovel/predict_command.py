@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 
@@ -21,9 +21,13 @@ from autonovel.data.decode import EXTENSIONS
 from autonovel.data.paths import images_at, listed
 from autonovel.discovery import COLUMNS, UNREADABLE
 from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageError
+from autonovel.launch import launch
 from autonovel.outcome import say
 from autonovel.predict_progress import FilesProgress
 from autonovel.sorting import JUNK_NAME
+
+if TYPE_CHECKING:
+    from autonovel.training.ranks import Ranks
 
 STANDARD = "-"
 FORMATS = ("csv", "jsonl")
@@ -58,34 +62,63 @@ def predict_files(
         overwrite: replace the file ``to``.
     """
     form = form or ("jsonl" if to.endswith((".jsonl", ".ndjson")) else "csv")
-    if form not in FORMATS:
-        raise UsageError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}.")
-    if to != STANDARD and Path(to).is_dir():
-        raise UsageError(f"--to is {to}, which is a folder; give the name of a file in it.")
-    if to != STANDARD and Path(to).exists() and not overwrite:
-        raise UsageError(f"{to} already exists. Choose another --to, or replace it with --overwrite.")
-    asked = Asked(tuple(paths), listing)
+    asked, together = Asked(tuple(paths), listing), launch().world > 1
+
+    def check() -> None:
+        if form not in FORMATS:
+            raise UsageError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}.")
+        if to != STANDARD and Path(to).is_dir():
+            raise UsageError(f"--to is {to}, which is a folder; give the name of a file in it.")
+        if to != STANDARD and Path(to).exists() and not overwrite:
+            raise UsageError(f"{to} already exists. Choose another --to, or replace it with --overwrite.")
+        if together and STANDARD in (*paths, listing):
+            raise UsageError(
+                "several processes cannot read one standard input; write the list to a file (--from FILE)."
+            )
+
     try:
-        _predict(run, asked, to, form, device, batch)
+        if together:
+            _predict_together(run, asked, to, form, device, batch, check)
+        else:
+            check()
+            _predict(run, asked, to, form, device, batch)
     except KeyboardInterrupt:
         raise StoppedError("interrupted.") from None
 
 
-def _predict(run: Path, asked: "Asked", to: str, form: str, device: str, batch: int) -> None:
+def _predict_together(
+    run: Path, asked: "Asked", to: str, form: str, device: str, batch: int, check: Callable[[], None]
+) -> None:
+    from autonovel import device as devices
+    from autonovel.training.ranks import join
+
+    ranks = join(devices.pick(device))
+    ranks.alone(check)
+    _predict(run, asked, to, form, device, batch, ranks)
+    ranks.leave()
+
+
+def _predict(
+    run: Path, asked: "Asked", to: str, form: str, device: str, batch: int, together: "Ranks | None" = None
+) -> None:
     files = asked.checked()
 
+    from autonovel.predict_together import rows_of_all
     from autonovel.prediction import Predictor
+    from autonovel.training.ranks import ALONE
 
+    ranks = together or ALONE
     predictor = Predictor(run, device)
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=not ranks.first)
     if not predictor.joint:
         say(console, "This run has no classifier for known and new classes together: every image is answered with "
              "a new class; nearest_known says which known class would be the nearest.")  # fmt: skip
     found = Counter[str]()
     start = time.monotonic()
-    count = asked.count if asked.countable else None
-    with _writer(to, form) as write, FilesProgress(console, count) as progress:
-        for rows in predictor.rows(files, batch):
+    count = asked.count if asked.countable and ranks.first else None
+    with _writer(to, form) if ranks.first else _nowhere() as write, FilesProgress(console, count) as progress:
+        coming = predictor.rows(files, batch) if ranks.world == 1 else rows_of_all(predictor, files, batch, ranks)
+        for rows in coming:
             write(rows)
             found.update(row["status"].partition(":")[0] for row in rows)
             progress.update(found.total())
@@ -174,6 +207,12 @@ def _writer(to: str, form: str) -> Iterator[Callable[[list[dict[str, Any]]], Non
         raise RunFolderError(f"cannot write {to}: {error.strerror or error}.{_kept(beside)}") from error
     except KeyboardInterrupt:
         raise StoppedError(f"interrupted.{_kept(beside)}") from None
+
+
+@contextlib.contextmanager
+def _nowhere() -> Iterator[Callable[[list[dict[str, Any]]], None]]:
+    """Give what writes nothing, in a process whose rows another one writes."""
+    yield lambda rows: None
 
 
 def _kept(beside: Path) -> str:

@@ -32,19 +32,20 @@ def begin(
     n_new: int | None,
     command: list[str],
     changed: Mapping[str, Any],
+    processes: Mapping[str, Any] | None = None,
 ) -> None:
     """Write ``run.json`` of a new run, or check that a resumed one is the same run.
 
     ``n_new`` is None while it is still to be counted; ``changed`` names the settings that the caller gave other
-    values than the recipe has.
+    values than the recipe has; ``processes`` tells of several that do it together.
     """
-    now = _now()
+    part = {"started": _now(), "command": command, **(processes or {})}
     path = folder / "run.json"
     if path.exists():
         before = check_format(folder)
         altered = _check_same(before, settings, seed, images, n_new, folder)
-        part = {"started": now, "command": command} | ({"altered": altered} if altered else {})
         recipe_now = before["recipe"] | {key: new for key, (_, new) in altered.items()}
+        part |= {"altered": altered} if altered else {}
         write_json(path, before | {"recipe": recipe_now, "parts": [*before.get("parts", []), part]})
         return
     facts = {
@@ -67,7 +68,7 @@ def begin(
         "n_new": n_new,
         "digest": _digest(images),
         "basis": basis(images, settings),
-        "parts": [{"started": now, "command": command}],
+        "parts": [part],
     }
     write_json(path, facts)
 
@@ -121,6 +122,12 @@ def _digest(images: ImageSet) -> str:
     sums.update(images.y.contiguous().numpy().tobytes())
     sums.update(json.dumps(images.class_names).encode())
     return sums.hexdigest()
+
+
+def outline(images: ImageSet) -> str:
+    """Return a checksum of names, labels and, of files, what is in them: enough to tell copies of a set apart."""
+    told = json.dumps([images.ids, images.class_names, images.fingerprint, list(images.images.shape)])
+    return hashlib.blake2b(told.encode() + images.y.numpy().tobytes(), digest_size=16).hexdigest()
 
 
 def basis(images: ImageSet, settings: Recipe) -> str:

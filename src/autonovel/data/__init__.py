@@ -3,7 +3,7 @@
 from autonovel.data.arrays import image_set, image_tensor
 from autonovel.data.imageset import ImageSet, channel_statistics, resize
 from autonovel.data.loaders import Batch, Loader, Resident, Streaming, loader
-from autonovel.data.samplers import ByClass, Fixed, Merged, Sampler
+from autonovel.data.samplers import ByClass, Fixed, Merged, Sampler, share_of
 from autonovel.data.splits import LabelledImages, hold_out, known_and_new
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "known_and_new",
     "loader",
     "resize",
+    "share_of",
 ]

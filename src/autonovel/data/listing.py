@@ -13,6 +13,7 @@ from autonovel.data.imageset import ImageSet
 from autonovel.data.splits import LabelledImages, first_of_each_class, hold_out
 from autonovel.data.streamed import FilePixels
 from autonovel.errors import InputError, UsageError
+from autonovel.launch import launch
 from autonovel.settings import Data
 
 TRUTH = "truth.csv"
@@ -90,9 +91,10 @@ def workers(data: Data) -> int:
     if data.workers:
         return data.workers
     try:
-        return len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+    return max(cores // launch().local_world, 1)
 
 
 def _chosen(

@@ -14,18 +14,21 @@ from torch import Tensor
 from autonovel.data.imageset import ImageSet
 from autonovel.data.samplers import Sampler
 from autonovel.data.streamed import Streamed
+from autonovel.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
 class Batch:
     """What a step sees.  Shapes are the same in every step of a stage.
 
+    Of several processes, each has the pixels of its own share of the images, but knows the labels of all.
+
     Attributes:
-        images: n×c×h×w uint8.
+        images: n×c×h×w uint8, of this process's share.
         y: class of each image, −1 if unlabelled.
         labelled: 1.0 where ``y`` is a class, else 0.0.
         truth: true class of each image for diagnostics, None where nobody knows.
-        u: n×k uniform numbers for the random choices of the stage.
+        u: n×k uniform numbers for the random choices of the stage, of this process's share.
         index: number of each image in its set, for stages that remember something of every image.
     """
 
@@ -41,7 +44,7 @@ class Loader(Protocol):
     """What the training loop asks of a loader."""
 
     def start(self, sampler: Sampler, epochs: range) -> None:
-        """Be told the order of all batches to come, before the first."""
+        """Be told the order of all batches (of this process's shares of them) to come, before the first."""
 
     def advance(self) -> None:
         """Bring the next batch of that order to where ``batch`` finds it."""
@@ -53,18 +56,19 @@ class Loader(Protocol):
         """Let go of workers and memory."""
 
 
-def loader(images: ImageSet, device: torch.device) -> Loader:
-    """Return the loader for ``images`` as they are held."""
+def loader(images: ImageSet, device: torch.device, ranks: Ranks = ALONE) -> Loader:
+    """Return the loader for ``images`` as they are held; each of several processes holds, or streams, its own."""
     if isinstance(images.images, Tensor):
-        return Resident(images, device)
+        return Resident(images, device, ranks)
     return Streaming(images, images.images, device)
 
 
 class Resident:
     """All images as uint8 on the device: nothing is decoded, moved or waited for during training."""
 
-    def __init__(self, images: ImageSet, device: torch.device) -> None:
+    def __init__(self, images: ImageSet, device: torch.device, ranks: Ranks = ALONE) -> None:
         assert isinstance(images.images, Tensor)
+        self.ranks = ranks
         self.images = images.images.to(device)
         self.y = images.y.to(device)
         self.truth = None if images.truth is None else images.truth.to(device)
@@ -79,7 +83,7 @@ class Resident:
         """Return the batch of the images ``index`` (on the device) with their random numbers ``u``."""
         y = self.y[index]
         truth = None if self.truth is None else self.truth[index]
-        return Batch(self.images[index], y, (y >= 0).float(), truth, u, index)
+        return Batch(self.images[self.ranks.share(index)], y, (y >= 0).float(), truth, u, index)
 
     def close(self) -> None:
         """Nothing is to be let go of."""
@@ -118,7 +122,7 @@ class Streaming:
             done += len(part)
 
     def batch(self, index: Tensor, u: Tensor) -> Batch:
-        """Return the batch in the buffer, which ``index`` must name, with the random numbers ``u``."""
+        """Return the batch of ``index``, whose share of this process is in the buffer, with the numbers ``u``."""
         y = self.y[index]
         truth = None if self.truth is None else self.truth[index]
         return Batch(self.buffer, y, (y >= 0).float(), truth, u, index)

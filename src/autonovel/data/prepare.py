@@ -25,7 +25,13 @@ SHOWN = 5  # unreadable files named on the screen
 
 
 def prepare(
-    images: ImageSet, data: Data, folder: Path, device: torch.device, display: Display, what: str = "images"
+    images: ImageSet,
+    data: Data,
+    folder: Path,
+    device: torch.device,
+    display: Display,
+    what: str = "images",
+    copies: int = 1,
 ) -> ImageSet:
     """Return ``images`` as the loader of ``data.loader`` wants them, without files that cannot be read.
 
@@ -36,6 +42,7 @@ def prepare(
         device: that trains.
         display: for progress, and for what was chosen and why.
         what: name of the set in these messages.
+        copies: processes on this machine that each hold the images, where they are resident.
     """
     for note in images.notes:
         display.say(f"Note: {note}.")
@@ -43,7 +50,7 @@ def prepare(
     side = data.size or None
     n, channels, height, width = pixels.shape
     size = n * channels * (side or height) * (side or width)
-    kind, why = choose(data.loader, size, not isinstance(pixels, FilePixels), device)
+    kind, why = choose(data.loader, copies * size, not isinstance(pixels, FilePixels), device)
     told = f"{what.capitalize()}: {n:,}, {gigabytes(size)} decoded; {kind} ({why})"
     if isinstance(pixels, Tensor):
         display.say(told + ".")
@@ -66,11 +73,17 @@ def prepare(
 
 
 def prepare_both(
-    train: ImageSet, test: ImageSet | None, data: Data, folder: Path, device: torch.device, display: Display
+    train: ImageSet,
+    test: ImageSet | None,
+    data: Data,
+    folder: Path,
+    device: torch.device,
+    display: Display,
+    copies: int = 1,
 ) -> tuple[ImageSet, ImageSet | None]:
     """Return training and test images (or None), both as ``prepare`` makes them."""
-    held = prepare(test, data, folder, device, display, "test images") if test else None
-    return prepare(train, data, folder, device, display), held
+    held = prepare(test, data, folder, device, display, "test images", copies) if test else None
+    return prepare(train, data, folder, device, display, copies=copies), held
 
 
 def adopt_surveys(folder: Path, bases: Sequence[Path]) -> None:

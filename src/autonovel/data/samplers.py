@@ -3,13 +3,15 @@
 A sampler answers for a whole epoch at once, so that a GPU gets its indices in one transfer.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from autonovel import draws
+from autonovel.errors import UsageError
+from autonovel.training.ranks import Ranks
 
 
 class Sampler(Protocol):
@@ -21,6 +23,27 @@ class Sampler(Protocol):
 
     def epoch(self, number: int) -> Tensor:
         """Return this process's share of the epoch's batches, one per row."""
+
+
+def share_of(sampler: Sampler, ranks: Ranks, stage: str) -> Sampler:
+    """Return what gives this process its shares of the batches of ``sampler``; all must be of one size."""
+    if ranks.world == 1:
+        return sampler
+    given: Any = sampler
+    if not hasattr(given, "world"):
+        raise UsageError(
+            f"the batches of stage {stage} cannot be shared by {ranks.world} processes: {type(given).__name__} has no "
+            "rank and world. Run it without torchrun, or give the sampler both."
+        )
+    for what, size in given.parts.items():
+        if size % ranks.world:
+            raise UsageError(
+                f"a batch of stage {stage} has {size} {what}, which {ranks.world} processes cannot share equally. "
+                f"Choose a multiple of {ranks.world}, such as {-(-size // ranks.world) * ranks.world}; batch_size is "
+                "that of all processes together."
+            )
+    shared: Sampler = replace(given, rank=ranks.rank, world=ranks.world)
+    return shared
 
 
 @dataclass(frozen=True)
@@ -58,6 +81,11 @@ class Merged:
     world: int = 1
 
     @property
+    def parts(self) -> dict[str, int]:
+        """Return the sizes that processes must share equally."""
+        return {"images": self.batch_size}
+
+    @property
     def steps_per_epoch(self) -> int:
         """Return the batches it takes to see every member."""
         return -(-len(self.members) // self.batch_size)
@@ -82,6 +110,14 @@ class Fixed:
     rank: int = 0
     world: int = 1
     epoch_of: str = "all"
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Return the sizes that processes must share equally."""
+        return {
+            "labelled images (labelled_per_batch)": self.n_labelled,
+            "unlabelled images (the rest of batch_size)": self.n_unlabelled,
+        }
 
     @property
     def steps_per_epoch(self) -> int:
@@ -114,6 +150,11 @@ class ByClass:
     purpose: int
     rank: int = 0
     world: int = 1
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Return the sizes that processes must share equally."""
+        return {f"images ({self.n_classes} classes, {self.per_class} of each)": self.n_classes * self.per_class}
 
     @property
     def per_class(self) -> int:

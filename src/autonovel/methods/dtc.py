@@ -167,8 +167,9 @@ class Start(Sharpen):
             return
         head = model.heads["new"]
         assert isinstance(head, heads.CentresHead)
-        x = principal_components(unlabelled_features(model, images), head.centres.shape[1])
-        found = centres(x, self.n_clusters, self.seed, self.settings.restarts)
+        z, width = unlabelled_features(model, images), head.centres.shape[1]
+        x = model.ranks.lead(lambda: principal_components(z, width))
+        found = model.ranks.lead(lambda: centres(x, self.n_clusters, self.seed, self.settings.restarts))
         device = model.mean.device
         with torch.no_grad():
             head.centres.copy_(found)

@@ -79,7 +79,7 @@ class KMeans:
         """Cluster the unlabelled images and make heads of the centres."""
         z = features(model, images.images)
         device = model.mean.device
-        found = centres(z[images.unlabelled], problem.n_new, problem.seed)
+        found = model.ranks.lead(lambda: centres(z[images.unlabelled], problem.n_new, problem.seed))
         if "known" not in model.heads:
             model.heads.clear()  # without stage 2, a head of the pretraining is still there
             means = torch.stack([z[images.y == number].mean(dim=0) for number in range(problem.n_known)])

@@ -67,7 +67,7 @@ class LinearClassifier:
 
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the cross-entropy of a batch of features."""
-        logits = model.logits(batch.images, "known")
+        logits = model.logits(model.whole(batch.images), "known")
         progress.note("accuracy", (logits.argmax(dim=1) == batch.y).sum(), len(batch.y))
         note_usage(progress, logits, batch.labelled, KNOWN_USAGE)
         return {"ce": cross_entropy(logits, batch.y)}

@@ -32,7 +32,9 @@ def own_features(model: Model, images: ImageSet) -> Tensor:
         z = pixels.float().mean(dim=1)
         return F.normalize(z) if trunk.unit_length else z
     if isinstance(trunk, Adapted):
-        model = Model(trunk.without_adapter(), model.mean.flatten(), model.std.flatten()).to(model.mean.device)
+        own = Model(trunk.without_adapter(), model.mean.flatten(), model.std.flatten()).to(model.mean.device)
+        own.ranks = model.ranks
+        return features(own, pixels)
     return features(model, pixels)
 
 
@@ -84,7 +86,7 @@ class Classifier:
         """Return the features of the images with a label each: their own, or C^l + their cluster."""
         z = own_features(model, images)
         free = z[images.unlabelled]
-        clusters = nearest(free, centres(free, self.n_new, self.seed))
+        clusters = nearest(free, model.ranks.lead(lambda: centres(free, self.n_new, self.seed)))
         y = images.y.clone()
         y[images.unlabelled] = self.n_known + clusters
         pixels = images.images

@@ -112,6 +112,8 @@ class Joint:
         if s.bce:
             same = self.same(z)
             pairs = pairs_in_groups(unlabelled, s.group)
+            if s.pairs == "local":
+                pairs = pairs * model.ranks.one_share(len(pairs), pairs.device)
             terms["bce"] = pairwise_bce(p_new, p_new_hat if s.bce_views == "two" else p_new, same, pairs)
             note_pairs(progress, same, pairs, batch)
         if s.consistency:

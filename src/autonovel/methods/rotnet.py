@@ -45,7 +45,7 @@ class Rotation:
         """Return the cross-entropy of the rotations of one view of each image."""
         x = augmentation(self.settings).view(batch.images, batch.u[:, 1:])
         x, turns = self._turned(x, batch)
-        logits = model(x, "rotation")
+        logits, turns = model(x, "rotation"), model.whole(turns)
         right = logits.argmax(dim=1) == turns
         progress.note("accuracy", right.sum(), len(right))
         return {"rotation": cross_entropy(logits, turns)}

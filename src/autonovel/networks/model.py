@@ -1,10 +1,14 @@
 """The whole model: normalisation, trunk Φ and the heads η on top of it."""
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
 from autonovel.networks import heads
 from autonovel.networks.trunk import Trunk
+from autonovel.training.ranks import ALONE, Ranks
 
 
 def central(images: Tensor, side: int) -> Tensor:
@@ -18,6 +22,8 @@ class Model(nn.Module):
 
     It carries its own normalisation, so that whoever holds the weights can predict.  Under
     ``precision="bf16"`` only the trunk runs in bfloat16; features, heads and losses stay float32.
+    Where several processes (``ranks``) train it, each sends its share of a batch through the trunk, and the
+    features, which are then the whole batch's, through the heads.
     """
 
     mean: Tensor
@@ -32,17 +38,35 @@ class Model(nn.Module):
         self.register_buffer("mean", mean.view(1, -1, 1, 1).float())
         self.register_buffer("std", std.view(1, -1, 1, 1).float())
         self.precision = "float32"
+        self.ranks: Ranks = ALONE
+        self.share = 0  # images of this process in the batch at hand; 0: it has them all
+
+    @contextlib.contextmanager
+    def sharing(self, images: int) -> Iterator[None]:
+        """Take what follows to be a share, of so many images, of a batch that all processes have."""
+        self.share = images
+        try:
+            yield
+        finally:
+            self.share = 0
+
+    def whole(self, x: Tensor) -> Tensor:
+        """Return the rows of the whole batch from those of this process's share of it."""
+        return self.ranks.whole(x, self.share) if self.share else x
 
     def features(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
-        """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]; Φ may be another ``trunk``."""
+        """Return z = Φ(x), an n×d float32 tensor, for float images in [0, 1]; Φ may be another ``trunk``.
+
+        For a share of a batch, it is z of the whole batch.
+        """
         used = trunk or self.trunk
         if images.ndim == 2:  # pooled features of a pretrained network, computed beforehand
             pooled: Tensor = used(images)
-            return pooled.float()
+            return self.whole(pooled.float())
         x = self.normalised(images)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             z: Tensor = used(x)
-        return z.float()
+        return self.whole(z.float())
 
     def normalised(self, images: Tensor) -> Tensor:
         """Return images in [0, 1] as the trunk takes them: of larger ones the central square, normalised."""

@@ -27,7 +27,8 @@ class Trunk(nn.Module):
         Args:
             names: blocks to hold fixed, such as ``("stem", "block1")``.
             batchnorm: ``train`` lets their BatchNorm go on using and tracking batch statistics, as the
-                published code does; ``eval`` holds the statistics fixed too.
+                published code does; ``eval`` holds the statistics fixed too; ``everywhere`` holds those of all
+                blocks fixed, also of blocks that are trained.
         """
         unknown = [name for name in names if name not in self.blocks]
         if unknown:
@@ -43,9 +44,13 @@ class Trunk(nn.Module):
     def train(self, mode: bool = True) -> "Trunk":
         """Set train or eval mode, with frozen BatchNorm as ``freeze`` was told."""
         super().train(mode)
-        if mode and self.frozen_batchnorm == "eval":
+        if mode and self.frozen_batchnorm != "train":
             for name in self.frozen:
                 self.blocks[name].eval()
+        if mode and self.frozen_batchnorm == "everywhere":
+            for layer in self.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                    layer.eval()
         return self
 
     def forward(self, x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ class Stage(Section):
     """What all training stages have in common."""
 
     epochs: int = setting(200, "passes over the stage's images", low=0)
-    batch_size: int = setting(128, "images per step", CODE, low=1)
+    batch_size: int = setting(128, "images per step, of all processes together", CODE, low=1)
     optimiser: str = setting("sgd", "optimiser", CODE, choices=("sgd", "adam"))
     lr: float = setting(0.1, "peak learning rate", CODE, low=0)
     momentum: float = setting(0.9, "momentum of SGD", CODE, low=0, high=1)
@@ -28,8 +28,9 @@ class Stage(Section):
     tail: float = setting(0.2, "last share of the steps, over which the rate falls to 0 (tail)", low=0, high=1)
     warmup_epochs: float = setting(0.0, "epochs over which the rate first rises from 0", low=0)
     frozen: tuple[str, ...] = setting((), "blocks of the network held fixed; pretrained: all below network.adapter")
-    frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: batch or fixed statistics", CODE,
-                                    choices=("train", "eval"))  # fmt: skip
+    frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: statistics of the batch (train) or fixed "
+                                    "(eval); everywhere: fixed in trained blocks too, for pretrained networks and "
+                                    "small batches", CODE, choices=("train", "eval", "everywhere"))  # fmt: skip
     compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
     threads: int = setting(
         0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0, high=256
@@ -106,6 +107,9 @@ class Joint(Stage):
     k: int = setting(5, "size of the compared top-ranked sets", "paper, section 2.2", low=1)
     rank_by: str = setting("value", "order features by value or by magnitude", CODE, choices=("value", "magnitude"))
     group: int = setting(0, "compare pairs only inside groups of this many unlabelled images (0: all)", low=0)
+    pairs: str = setting("global", "with several processes, global: compare all pairs of the batch, as one process "
+                         "does; local: only images of the same process, so that results depend on how many there "
+                         "are", choices=("global", "local"))  # fmt: skip
     bce_views: str = setting("two", "two: view 1 against view 2; one: view 1 against itself", CODE,
                              choices=("two", "one"))  # fmt: skip
     consistency_on: str = setting("all", "all: both heads on all images; own: each head on its own", CODE,

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
@@ -48,10 +48,18 @@ def save(
 
 
 def load(
-    path: Path, model: nn.Module, optimiser: Optimizer, memory: dict[str, Tensor] | None = None
+    path: Path,
+    model: nn.Module,
+    optimiser: Optimizer,
+    memory: dict[str, Tensor] | None = None,
+    content: bytes | None = None,
 ) -> tuple[int, float]:
-    """Fill model, optimiser and ``memory``; return the epoch to go on with and the seconds spent before."""
-    tensors = _tensors(path)
+    """Fill model, optimiser and ``memory``; return the epoch to go on with and the seconds spent before.
+
+    ``content`` is that of the file, where somebody else has read it.
+    """
+    content = read(path) if content is None else content
+    tensors = _parsed(content, path)
     if memory is not None:
         device = next(model.parameters()).device
         memory |= {k.removeprefix("memory."): v.to(device) for k, v in tensors.items() if k.startswith("memory.")}
@@ -69,8 +77,9 @@ def load(
                 value = torch.empty_like(parameter, requires_grad=False).copy_(value)
             optimiser.state[parameter][key] = value.to(parameter.device)
     try:
-        with safe_open(path, framework="pt") as file:
-            position = json.loads(file.metadata()["position"])
+        # a safetensors file begins with the length of its header, a JSON document
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        position = json.loads(header["__metadata__"]["position"])
         return int(position["epoch"]), float(position["seconds"])
     except (TypeError, KeyError, ValueError) as error:
         raise RunFolderError(f"{path} does not say how far it got ({error}). Start anew with --overwrite.") from error
@@ -85,11 +94,27 @@ def _owned(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
+def read(path: Path) -> bytes:
+    """Return the content of a file of weights."""
     try:
-        return load_tensors(path.read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise RunFolderError(f"{path} cannot be read ({error}). Start the run anew with --overwrite.") from error
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    return _parsed(read(path), path)
+
+
+def _parsed(content: bytes, path: Path) -> dict[str, Tensor]:
+    try:
+        return load_tensors(content)
+    except SafetensorError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> RunFolderError:
+    return RunFolderError(f"{path} cannot be read ({error}). Start the run anew with --overwrite.")
 
 
 def load_trunk(path: Path, model: nn.Module) -> None:

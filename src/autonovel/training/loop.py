@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import torch
 from torch import Tensor
 
 from autonovel import draws, stopping, writing
-from autonovel.data import ImageSet, loader
+from autonovel.data import ImageSet, loader, share_of
 from autonovel.networks import Model
 from autonovel.run_folder import Journal, read_json, write_json
-from autonovel.training import checkpoint, observe, optimisers
+from autonovel.training import batch_statistics, checkpoint, observe, optimisers
 from autonovel.training.display import Display
 from autonovel.training.health import Health
+from autonovel.training.ranks import ALONE, Ranks
 from autonovel.training.remedies import STOPPED
 from autonovel.training.schedules import learning_rate
 from autonovel.training.stage import OnMaterial, Remembers, Stage
@@ -28,7 +30,7 @@ from autonovel.training.steps import Step
 SECONDS_BETWEEN_UPDATES = 0.25
 NUMBERS_AT_ONCE = 1 << 22  # random numbers drawn ahead; an epoch of CIFAR takes a tenth of them
 DEFAULT_THREADS = torch.get_num_threads()
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT, FINISHED = "checkpoint.safetensors", "stage.json"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Context:
         checkpoint_seconds: time between checkpoints.
         label: what the display calls the system that is trained.
         cuda_graphs: record each step as a CUDA graph where there is a CUDA device.
+        ranks: the processes that train together; the first one writes.
     """
 
     folder: Path
@@ -56,6 +59,7 @@ class Context:
     checkpoint_seconds: float = 20.0
     label: str = ""
     cuda_graphs: bool = True
+    ranks: Ranks = ALONE
 
     def title(self, stage: Stage) -> str:
         """Return what the display calls ``stage``."""
@@ -66,22 +70,32 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
     """Bring ``model`` through ``stage`` and return the seconds it took, over all resumed parts.
 
     A finished stage is loaded, a begun one goes on from its checkpoint, with the result it would have
-    had undisturbed.
+    had undisturbed.  Of several processes, the first one reads and writes, and tells the others.
     """
-    folder = context.folder / "stages" / stage.name
+    folder, ranks = context.folder / "stages" / stage.name, context.ranks
     torch.set_num_threads(stage.settings.threads or DEFAULT_THREADS)
+    model.ranks = ranks
     stage.prepare(model)
     model.to(context.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    finished = folder / "stage.json"
-    if finished.exists():
-        _discard(folder)
-        checkpoint.load_model(folder / "model.safetensors", model)
-        return float(read_json(finished)["seconds"])
+    seconds = ranks.lead(lambda: _seconds_of_finished(folder))
+    if seconds is not None:
+        ranks.alone(lambda: checkpoint.load_model(folder / "model.safetensors", model))
+        ranks.equalise(model.state_dict().values())
+        return seconds
     seconds = _train(model, stage, images, context, folder / CHECKPOINT)
-    checkpoint.save_model(folder / "model.safetensors", model)
-    write_json(finished, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
-    _discard(folder)
+    if ranks.first:
+        checkpoint.save_model(folder / "model.safetensors", model)
+        write_json(folder / FINISHED, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
+        _discard(folder)
     return seconds
+
+
+def _seconds_of_finished(folder: Path) -> float | None:
+    """Return how long a stage took that is done; None if it is not."""
+    if not (folder / FINISHED).exists():
+        return None
+    _discard(folder)
+    return float(read_json(folder / FINISHED)["seconds"])
 
 
 def _discard(folder: Path) -> None:
@@ -94,56 +108,64 @@ def _discard(folder: Path) -> None:
 def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved: Path) -> float:
     if isinstance(stage, OnMaterial):
         images = stage.material(model, images)
-    sampler = stage.sampler(images)
+    ranks, sampler = context.ranks, stage.sampler(images)
+    share = share_of(sampler, ranks, stage.name)
+    batch_statistics.share(model)
+    ranks.equalise(model.state_dict().values())
     optimiser = optimisers.make(stage.settings, model.parameters())
     memory = stage.memory if isinstance(stage, Remembers) else {}
-    first, before = checkpoint.load(saved, model, optimiser, memory) if saved.exists() else (0, 0.0)
-    context.journal.rewind(stage.name, first)
+    content = ranks.lead(lambda: checkpoint.read(saved) if saved.exists() else None)
+    first, before = checkpoint.load(saved, model, optimiser, memory, content) if content else (0, 0.0)
+    if ranks.first:
+        context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
     last_save, good = time.monotonic(), first
-    health = Health(model, optimiser, stage, images, context, saved.parent)
-    with contextlib.closing(loader(images, context.device)) as source:
-        source.start(sampler, range(first, epochs))
+    health = ranks.alone(lambda: Health(model, optimiser, stage, images, context, saved.parent))
+    with contextlib.closing(loader(images, context.device, ranks)) as source:
+        source.start(share, range(first, epochs))
         take_step = _step_kind(context)(model, stage, source, optimiser, steps)
         watch = _Stopwatch(context.display, context.title(stage), before)
         context.display.begin(context.title(stage), epochs * steps, first * steps)
-        observers = observe.observers(stage.settings, images, context.seed, saved.parent)
+        observers = observe.observers(stage.settings, images, context.seed, saved.parent) if ranks.first else []
         for observer in observers:
             observer.look(model, first)
         for epoch in range(first, epochs):
             stage.before_epoch(model, images, epoch)
             model.train()
             rows = sampler.epoch(epoch).to(context.device)
-            for step, index, u in _with_draws(key, epoch * steps, rows, stage.n_draws):
+            for step, index, u in _with_draws(key, epoch * steps, rows, stage.n_draws, ranks):
                 source.advance()
                 take_step(index, u, step, learning_rate(stage.settings, step, steps))
                 watch.tick(step + 1, len(index), take_step.terms)
             means = take_step.end_of_epoch()
+            batch_statistics.average(model)
             for observer in observers:
                 means |= observer.look(model, epoch + 1)
-            _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
-            sound = health.after_epoch(epoch, means, take_step.broken, good)
-            if sound and epoch + 1 < epochs and time.monotonic() - last_save >= context.checkpoint_seconds:
+            if ranks.first:
+                _log(context, stage.name, epoch, (epoch + 1) * steps, means, watch)
+            sound = ranks.lead(partial(_sound, health, epoch, means, take_step.broken, good))
+            due = ranks.first and time.monotonic() - last_save >= context.checkpoint_seconds
+            if sound and epoch + 1 < epochs and due:
                 checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory)
                 last_save, good = time.monotonic(), epoch + 1
     context.display.end(context.title(stage))
     return watch.seconds()
 
 
-def _with_draws(key: int, first: int, rows: Tensor, count: int) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Return number, images and random numbers of every step, drawn for many steps at once but not for millions."""
+def _with_draws(key: int, first: int, rows: Tensor, count: int, ranks: Ranks) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Return number, images and this process's random numbers of every step, drawn for many steps at once."""
     many = max(NUMBERS_AT_ONCE // max(rows.shape[1] * count, 1), 1)
     for start in range(0, len(rows), many):
         block = rows[start : start + many]
         numbers = torch.arange(first + start, first + start + len(block), device=rows.device)
-        u = draws.uniform(key, numbers, block, count)
+        u = draws.uniform(key, numbers, ranks.share(block), count)
         for place, index in enumerate(block):
             yield first + start + place, index, u[place]
 
 
 def _step_kind(context: Context) -> type[Step]:
-    if context.device.type == "cuda" and context.cuda_graphs:
+    if context.device.type == "cuda" and context.cuda_graphs and context.ranks.world == 1:
         from autonovel.training.cuda_graph import GraphStep
 
         return GraphStep
@@ -155,6 +177,12 @@ def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, T
     # JSON has no NaN: a term that is not finite is written as null, and the guard tells of it
     line |= {name: value.tolist() if torch.isfinite(value).all() else None for name, value in means.items()}
     context.journal.append(line | {"images_per_second": round(watch.rate), "seconds": round(watch.seconds(), 3)})
+
+
+def _sound(health: Health | None, epoch: int, means: dict[str, Tensor], broken: dict[str, int], good: int) -> bool:
+    """Tell whether the state after ``epoch`` is worth keeping; models are equal, so the first process alone looks."""
+    assert health is not None, "only the first process is asked"
+    return health.after_epoch(epoch, means, broken, good)
 
 
 class _Stopwatch:

@@ -25,7 +25,10 @@ class Step:
         self.last = 0  # number of the last step, from 0
 
     def __call__(self, index: Tensor, u: Tensor, step: int, rate: float) -> None:
-        """Train on the images ``index`` with random numbers ``u``, as step number ``step``, at rate ``rate``."""
+        """Train on the images ``index`` with random numbers ``u``, as step number ``step``, at rate ``rate``.
+
+        Of several processes, all name the whole batch, and each gives the random numbers of its share.
+        """
         self.last = step
         optimisers.set_rate(self.optimiser, rate)
         self.optimiser.zero_grad(set_to_none=True)
@@ -34,11 +37,16 @@ class Step:
     def _train(self, index: Tensor, u: Tensor, number: Tensor) -> Sums:
         """Take the step; return its terms and notes, each as (sum, out of how many)."""
         progress = Progress(number, self.steps_per_epoch)
-        terms = self.stage.step(self.model, self.loader.batch(index, u), progress)
+        with self.model.sharing(len(u)):
+            terms = self.stage.step(self.model, self.loader.batch(index, u), progress)
         torch.stack(list(terms.values())).sum().backward()
+        self.model.ranks.average(self._gradients())
         self.optimiser.step()
         self.terms = {name: value.detach() for name, value in terms.items()}
         return {f"loss/{name}": (value, torch.ones_like(value)) for name, value in self.terms.items()} | progress.notes
+
+    def _gradients(self) -> list[Tensor]:
+        return [p.grad for group in self.optimiser.param_groups for p in group["params"] if p.grad is not None]
 
     def _add(self, reported: Sums) -> None:
         for name, (count, out_of) in reported.items():
