@@ -17,6 +17,7 @@ from autonovel.errors import RunFolderError
 from autonovel.found import found_classes, has_class
 from autonovel.run_folder import replace_file, write_json
 from autonovel.sorting import JUNK_NAME
+from autonovel.spreadsheet import harmless_row, plain_rows
 
 COLUMNS = (
     "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
@@ -115,7 +116,7 @@ class Discovery:
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.rows())
+        writer.writerows(map(harmless_row, self.rows()))
         replace_file(folder / "discovery.csv", text.getvalue().encode())
         write_json(folder / "classes.json", {"classes": self.classes()})
 
@@ -198,7 +199,7 @@ def read(folder: Path) -> tuple[ImageSet, tuple[str, ...]]:
     names, known = tuple(found), tuple(found[:n_known])
     try:
         with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if has_class(row)]
+            rows = [row for row in plain_rows(csv.DictReader(file)) if has_class(row)]
         given = [known.index(row["given_label"]) if row["given_label"] else -1 for row in rows]
         ids = tuple(row["id"] for row in rows)
     except (OSError, KeyError, ValueError) as error:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from autonovel.errors import RunFolderError
 from autonovel.run_folder import check_format, read_json
 from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, Sorting
+from autonovel.spreadsheet import plain_rows
 
 
 def has_class(row: Mapping[str, str]) -> bool:
@@ -32,7 +33,7 @@ class FoundRun:
         """Return ``discovery.csv`` as it was found: a row per input file."""
         try:
             with (self.folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
-                return list(csv.DictReader(file))
+                return plain_rows(csv.DictReader(file))
         except (OSError, ValueError, csv.Error) as error:
             raise RunFolderError(f"{self.folder / 'discovery.csv'} cannot be read ({error}).") from error
 

@@ -23,6 +23,7 @@ from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageEr
 from autonovel.outcome import say
 from autonovel.predict_progress import FilesProgress
 from autonovel.sorting import JUNK_NAME
+from autonovel.spreadsheet import harmless_row
 
 STANDARD = "-"
 FORMATS = ("csv", "jsonl")
@@ -201,7 +202,8 @@ def _rows_to(file: IO[str], form: str) -> Callable[[list[dict[str, Any]]], None]
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
     return lambda rows: writer.writerows(
-        {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in row.items()} for row in rows
+        {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in harmless_row(row).items()}
+        for row in rows
     )
 
 

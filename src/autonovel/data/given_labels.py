@@ -21,6 +21,7 @@ from torch import Tensor
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.run_folder import LABELS
+from autonovel.spreadsheet import harmless, plain_rows
 
 COLUMNS = ("id", "label", "status")
 JUNK = "junk"
@@ -50,7 +51,7 @@ class GivenLabels:
             with path.open(newline="", encoding="utf-8") as file:
                 table = csv.DictReader(file)
                 columns = tuple(table.fieldnames or ())
-                rows = list(table)
+                rows = plain_rows(table)
         except FileNotFoundError as error:
             raise UsageError(
                 f"data.labels is {path.name}, but there is no {path}. A relative path is looked for in the run folder; "
@@ -77,7 +78,7 @@ class GivenLabels:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
         for name, label in self.labels.items():
-            writer.writerow((name, label or "", JUNK if name in self.junk else ""))
+            writer.writerow((harmless(name), harmless(label or ""), JUNK if name in self.junk else ""))
         return text.getvalue().encode()
 
     def over(self, train: ImageSet, test: ImageSet | None) -> Relabelled:

@@ -4,9 +4,7 @@ import csv
 from pathlib import Path
 
 from autonovel.export.job import Export
-
-TEXTS = ("id", "path", "status", "given_label", "class_name", "second_class", "nearest_known", "found_class")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+from autonovel.spreadsheet import harmless_row
 
 
 def write(job: Export, path: Path) -> str:
@@ -14,12 +12,5 @@ def write(job: Export, path: Path) -> str:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(job.rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(
-            {key: harmless(value) if key in TEXTS else value for key, value in row.items()} for row in job.rows
-        )
+        writer.writerows(map(harmless_row, job.rows))
     return f"{len(job.rows):,} rows."
-
-
-def harmless(text: str) -> str:
-    """Return ``text`` with an apostrophe before it if a spreadsheet would take it for a formula."""
-    return "'" + text if text.startswith(_FORMULA) else text
