@@ -91,7 +91,8 @@ def train_run(
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
     from autonovel.data.prepare import discard_cache, prepare_both
-    from autonovel.run_folder import RunFolder, read_json
+    from autonovel.run_folder import RunFolder
+    from autonovel.shapes import read_results
 
     console, settings = console or Console(), loaded.recipe
     chosen = devices.pick(device)
@@ -115,7 +116,7 @@ def train_run(
         record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed)
         if record.finished(folder):
             console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
-            print_results(console, read_json(folder / "results.json"))
+            print_results(console, read_results(folder / "results.json"))
             return folder
         for base in bases:
             for stage in adopt_stages(folder, base):

@@ -14,15 +14,11 @@ from torch import Tensor
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
-from autonovel.found import found_classes, has_class
+from autonovel.found import COLUMNS, found_classes, has_class
 from autonovel.run_folder import replace_file, write_json
 from autonovel.sorting import JUNK_NAME
 from autonovel.spreadsheet import harmless_row, plain_rows
 
-COLUMNS = (
-    "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
-    "second_class", "margin", "nearest_known", "looks_known", "outlier",
-)  # fmt: skip
 UNREADABLE = "unreadable"
 
 
@@ -202,7 +198,7 @@ def read(folder: Path) -> tuple[ImageSet, tuple[str, ...]]:
             rows = [row for row in plain_rows(csv.DictReader(file)) if has_class(row)]
         given = [known.index(row["given_label"]) if row["given_label"] else -1 for row in rows]
         ids = tuple(row["id"] for row in rows)
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, csv.Error) as error:
         raise RunFolderError(f"{folder / 'discovery.csv'} cannot be read ({error}). Finish the run anew.") from error
     nothing = torch.zeros(len(ids), 0, 0, 0, dtype=torch.uint8)
     return ImageSet(nothing, torch.tensor(given, dtype=torch.int64), ids, known), names

@@ -11,6 +11,7 @@ from rich.table import Table
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
+from autonovel.shapes import interpreting
 from autonovel.training.display import Silent
 
 OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
@@ -18,6 +19,11 @@ OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
 
 def print_results(console: Console, results: dict[str, Any]) -> None:
     """Print the scores of all systems, and old / new / all of the joint classifier."""
+    with interpreting("results.json"):
+        _print_results(console, results)
+
+
+def _print_results(console: Console, results: dict[str, Any]) -> None:
     table = Table("system", "ACC %", "NMI %", "ARI %", "seconds", title=f"New classes, seed {results['seed']}")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -71,7 +77,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel.data.table import moved
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
-    from autonovel.run_folder import read_json
+    from autonovel.shapes import read_results
 
     facts = record.finished_facts(path)
     then = facts["recipe"]
@@ -86,7 +92,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     model = load_model(path).to(chosen)
     model.precision = devices.precision(settings.network.precision, chosen)
     found = embed(model, train.images)
-    results = read_json(path / "results.json")
+    results = read_results(path / "results.json")
     results["systems"][facts["primary"]] = record.system_scores(train, found)
     joint = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
     results["incremental"] = joint or results["incremental"]

@@ -110,7 +110,13 @@ def flatten(recipe: Recipe) -> Flat:
 def restore(values: Mapping[str, Any]) -> Recipe:
     """Return the recipe that ``flatten`` wrote; settings it does not know are an error."""
     known = default_values()
-    return build(known | {key: _checked(key, value, known) for key, value in values.items()})
+    try:
+        return build(known | {key: _checked(key, value, known) for key, value in values.items()})
+    except UsageError as error:
+        raise UsageError(
+            f"{error} These settings are those of a run, whose run.json was changed or written by another version of "
+            "autonovel: use the version it names under versions."
+        ) from error
 
 
 def default_values() -> Flat:

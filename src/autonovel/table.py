@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import paper
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import UsageError
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.part_table import part_table
-from autonovel.run_folder import read_json
+from autonovel.shapes import interpreting, read_results
 from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
@@ -60,14 +60,16 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read(file: Path) -> Results:
-    content = read_json(file)
-    if not isinstance(content, dict) or not {"recipe", "systems", "seconds", "seed"} <= content.keys():
-        raise RunFolderError(f"{file} is not the results of a run.")
-    return content
+    return read_results(file)
 
 
 def rows(results: Sequence[Results]) -> list[Row]:
     """Return a row per recipe and system, and one for old / new / all of each joint classifier."""
+    with interpreting("one of the results"):
+        return _rows(results)
+
+
+def _rows(results: Sequence[Results]) -> list[Row]:
     out = []
     for recipe in sorted({_name(r) for r in results}):
         runs = sorted((r for r in results if _name(r) == recipe), key=lambda r: int(r["seed"]))
