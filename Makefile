@@ -38,7 +38,7 @@ test-gpu: $(VENV)/installed-dev
 	$(BIN)/pytest -m gpu $(ARGS)
 
 fuzz: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python tests/strangers/fuzz.py $(ARGS)
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python tests/strangers/fuzz.py $(ARGS)
 
 lock:
 	$(PYTHON) requirements/lock.py

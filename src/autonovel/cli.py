@@ -19,6 +19,7 @@ from autonovel.cli_refine import add_refine_command
 from autonovel.cli_report import add_report_command
 from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
+from autonovel.visible import visible
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input; 3 the run failed its own guards "
@@ -77,7 +78,7 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except AutonovelError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {visible(str(error))}", err=True)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command with --resume goes on from the last checkpoint.", err=True)

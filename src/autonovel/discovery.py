@@ -1,7 +1,6 @@
 """The result: which image is in which class, how sure, and what the classes are called."""
 
 import csv
-import io
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from autonovel.errors import RunFolderError
 from autonovel.found import COLUMNS, found_classes, has_class
 from autonovel.run_folder import replace_file, write_json
 from autonovel.sorting import JUNK_NAME
-from autonovel.spreadsheet import harmless_row, plain_rows
+from autonovel.spreadsheet import harmless_line, line, plain_rows
 
 UNREADABLE = "unreadable"
 
@@ -109,11 +108,8 @@ class Discovery:
 
     def save(self, folder: Path) -> None:
         """Write ``discovery.csv`` and ``classes.json``."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(map(harmless_row, self.rows()))
-        replace_file(folder / "discovery.csv", text.getvalue().encode())
+        lines = [line(COLUMNS), *(harmless_line(COLUMNS, row) for row in self.rows())]
+        replace_file(folder / "discovery.csv", "".join(lines).encode())
         write_json(folder / "classes.json", {"classes": self.classes()})
 
 

@@ -127,16 +127,16 @@ def without_places(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def own_side(config: Mapping[str, Any]) -> int:
     """Return the side of the images a model was made for."""
-    side = config.get("image_size")
+    side: Any = config.get("image_size")
     side = min(side) if _whole_numbers(side) else side
-    return side if isinstance(side, int) and side > 0 else USUAL_SIDE
+    return int(side) if isinstance(side, int) and side > 0 else USUAL_SIDE
 
 
 def patch(config: Mapping[str, Any]) -> int:
     """Return the side of the patches into which a transformer cuts images; 1 for a network of convolutions."""
-    side = config.get("patch_size")
+    side: Any = config.get("patch_size")
     side = max(side) if _whole_numbers(side) else side
-    return side if isinstance(side, int) and side > 0 and config.get("hidden_size") else 1
+    return int(side) if isinstance(side, int) and side > 0 and config.get("hidden_size") else 1
 
 
 def _whole_numbers(value: Any) -> bool:

@@ -13,6 +13,7 @@ from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.shapes import interpreting
 from autonovel.training.display import Silent
+from autonovel.visible import visible
 
 OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
 
@@ -209,5 +210,5 @@ def _check_images(place: Path, as_json: bool) -> bool:
     if as_json:
         print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:
-        Console().print("\n".join(found.told()), highlight=False, soft_wrap=True, markup=False)
+        Console().print(visible("\n".join(found.told())), highlight=False, soft_wrap=True, markup=False)
     return found.images > 0

@@ -1,7 +1,6 @@
 """``autonovel predict``: rows for later image files, written as they come."""
 
 import contextlib
-import csv
 import io
 import itertools
 import json
@@ -18,12 +17,13 @@ from rich.console import Console
 
 from autonovel.data.decode import EXTENSIONS
 from autonovel.data.paths import images_at, listed
-from autonovel.discovery import COLUMNS, UNREADABLE
+from autonovel.discovery import UNREADABLE
 from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageError
+from autonovel.found import COLUMNS
 from autonovel.outcome import say
 from autonovel.predict_progress import FilesProgress
 from autonovel.sorting import JUNK_NAME
-from autonovel.spreadsheet import harmless_row
+from autonovel.spreadsheet import harmless_line, line
 
 STANDARD = "-"
 FORMATS = ("csv", "jsonl")
@@ -199,12 +199,12 @@ def _quiet_pipe() -> Iterator[None]:
 def _rows_to(file: IO[str], form: str) -> Callable[[list[dict[str, Any]]], None]:
     if form == "jsonl":
         return lambda rows: _write_lines(file, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    return lambda rows: writer.writerows(
-        {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in harmless_row(row).items()}
-        for row in rows
-    )
+    file.write(line(COLUMNS))
+    return lambda rows: _write_lines(file, (harmless_line(COLUMNS, _decimals(row)) for row in rows))
+
+
+def _decimals(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in row.items()}
 
 
 def _write_lines(file: IO[str], lines: Iterator[str]) -> None:

@@ -63,7 +63,7 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     label, text = _read(name)
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so is a number of thousands of digits
         raise UsageError(f"recipe {name} is not valid TOML: {error}.") from error
     written = _flatten(table)
     written.setdefault("name", label)

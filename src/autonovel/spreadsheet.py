@@ -6,7 +6,7 @@ sign: then every cell with an apostrophe before the sign has one too many, and r
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 TEXTS = frozenset(  # the columns that hold words of a person; all others are numbers of ours
     ("id", "path", "status", "given_label", "class_name", "second_class", "nearest_known", "found_class", "label")
@@ -30,11 +30,25 @@ def plain(text: str) -> str:
     return text[1:] if _GUARDED.match(text) else text
 
 
-def harmless_row(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row to write, its words harmless."""
-    return {key: harmless(v) if key in TEXTS and isinstance(v, str) else v for key, v in row.items()}
+def line(cells: Iterable[object]) -> str:
+    """Return a line of a CSV file; None is an empty cell.
+
+    Python's own writer, told to end lines with a line feed, leaves a carriage return in a name unquoted, and every
+    reader takes it for the end of the row.
+    """
+    return ",".join(map(_quoted, ("" if cell is None else str(cell) for cell in cells))) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
+
+
+def harmless_line(columns: Sequence[str], row: Mapping[str, object]) -> str:
+    """Return the line of a row, its words harmless."""
+    cells = ((name, row.get(name)) for name in columns)
+    return line(harmless(cell) if name in TEXTS and isinstance(cell, str) else cell for name, cell in cells)
 
 
 def plain_rows(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    """Return rows as they were before ``harmless_row``; numbers, which may begin with a minus, are left alone."""
+    """Return rows as they were before ``harmless_line``; numbers, which may begin with a minus, are left alone."""
     return [{key: plain(v) if key in TEXTS and isinstance(v, str) else v for key, v in row.items()} for row in rows]

@@ -9,7 +9,6 @@ Images that the table does not name are as their source has them.
 """
 
 import csv
-import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from torch import Tensor
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.run_folder import LABELS
-from autonovel.spreadsheet import harmless, plain_rows
+from autonovel.spreadsheet import harmless, line, plain_rows
 
 COLUMNS = ("id", "label", "status")
 JUNK = "junk"
@@ -74,12 +73,9 @@ class GivenLabels:
 
     def content(self) -> bytes:
         """Return the table as a file holds it."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for name, label in self.labels.items():
-            writer.writerow((harmless(name), harmless(label or ""), JUNK if name in self.junk else ""))
-        return text.getvalue().encode()
+        rows = ((harmless(name), harmless(label or ""), JUNK if name in self.junk else "")
+                for name, label in self.labels.items())  # fmt: skip
+        return "".join(map(line, [COLUMNS, *rows])).encode()
 
     def over(self, train: ImageSet, test: ImageSet | None) -> Relabelled:
         """Return training and test images under these labels, and the number of new classes (0: nobody knows)."""

@@ -60,9 +60,9 @@ def make_app(view: View, port: int, token: str) -> ASGIApp:
 
     def images(request: Request) -> Response:
         number = request.path_params["number"]
-        return (
-            JSONResponse(view.images_of(int(number))) if _is_number(number) else _error("there is no such class", 404)
-        )
+        if not _is_number(number):
+            return _error("there is no such class", 404)
+        return JSONResponse(view.images_of(int(number)))
 
     def sheet(request: Request) -> Response:
         rows = request.query_params.get("rows", "")
