@@ -97,3 +97,9 @@ def test_there_are_more_than_a_hundred_kinds_and_the_table_names_each() -> None:
     assert len({kind.given for kind in IMAGES}) == len(IMAGES) and len({kind.name for kind in INPUTS}) == len(INPUTS)
     lines = io.StringIO(table()).readlines()
     assert len(lines) == 2 + count()
+
+
+def test_the_documents_have_the_table_as_it_is() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert table() in page, "docs/reliability.md is stale: paste what tests/strangers/catalogue.py prints"
+    assert f"{count()} kinds of bad input" in page

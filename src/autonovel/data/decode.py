@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import re
 import warnings
 from collections.abc import Iterator
@@ -64,9 +65,15 @@ def too_many_pixels(number: int) -> str:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep Pillow's remarks on odd metadata to itself; around many images, since it costs as much as reading one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    log = logging.getLogger("PIL")
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)  # it tells of damaged TIFFs there, besides raising an error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def is_grey(file: BinaryIO) -> bool:
