@@ -7,8 +7,8 @@ example that takes longer than ``PATIENCE``; the document that did it is kept, a
 """
 
 import argparse
+import contextlib
 import hashlib
-import resource
 import sys
 import tempfile
 import time
@@ -109,7 +109,10 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=int(time.time()))
     options.add_argument("--keep", type=Path, default=Path("fuzz-crashes"), help="where documents that crash are kept")
     given = options.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    with contextlib.suppress(ImportError):  # not on every system
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     with tempfile.TemporaryDirectory() as place:
         chosen = [parser for parser in parsers(Path(place)) if given.only in parser.name]
         share = 60 * given.minutes / max(len(chosen), 1)

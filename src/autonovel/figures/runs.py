@@ -8,8 +8,8 @@ from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
-from autonovel.run_folder import Journal
-from autonovel.shapes import read_results, run_facts
+from autonovel.run_folder import Journal, read_json
+from autonovel.shapes import RESULTS, checked, run_facts
 from autonovel.variants import ABLATIONS, WITHOUT_EFFECT
 
 JOINT = "3-joint"
@@ -101,7 +101,7 @@ def _read(folder: Path) -> Run:
         changed={k: v for k, v in facts["changed"].items() if not k.startswith(WITHOUT_EFFECT)},
         seed=int(facts["seed"]),
         primary=str(facts["primary"]),
-        results=read_results(results) if results.exists() else None,
+        results=checked(results, read_json(results), RESULTS) if results.exists() else None,
     )
 
 
