@@ -1,6 +1,6 @@
 """Kinds of tables, folders, recipes and settings that a stranger may send, each with the command that meets it."""
 
-from bad_input import USAGE, BadInput, folder, make_broken, photos, png, recipe, setting, table
+from bad_input import USAGE, BadInput, folder, make_broken, no_utf8, photos, png, recipe, setting, table
 from bad_runs import RUNS
 
 from odd_files import colour, encoded
@@ -28,6 +28,7 @@ INPUTS: tuple[BadInput, ...] = (
     table("a-picture", "a picture under a table's name", encoded(colour(1), "PNG"), "NUL characters"),
     table("no-parquet", "words under a Parquet table's name", b"PAR1 words PAR1", "as Parquet", "table.parquet"),
     table("cut-parquet", "a Parquet table without its end", b"PAR1" + bytes(100), "as Parquet", "table.parquet"),
+    table("parquet-bytes", "a Parquet table of texts that are no UTF-8", no_utf8(), "as Parquet", "table.parquet"),
     table("other-ending", "a spreadsheet's own file", b"PK\x03\x04", "its name must end in", "table.xlsx"),
     folder("empty", "no file in it", lambda place: None, "no images"),
     folder("no-images", "no image in it", lambda place: (place / "notes.txt").write_text("x"), "no images"),

@@ -1,5 +1,6 @@
 """How kinds of bad input are made: what is written where, and the command that meets it."""
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -133,6 +134,18 @@ def photos(place: Path, make: Callable[[Path], object] = png) -> None:
         for number in range(30):
             (place / name).mkdir(parents=True, exist_ok=True)
             make(place / name / f"{number}.png")
+
+
+def no_utf8() -> bytes:
+    """Return a Parquet table whose paths are said to be texts and are not."""
+    import pyarrow
+    from pyarrow import parquet
+
+    content = pyarrow.array([b"\xe1.png", b"\xff.png"]).buffers()
+    paths = pyarrow.Array.from_buffers(pyarrow.string(), 2, content)
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table({"path": paths, "label": ["cat", ""]}), file)
+    return file.getvalue()
 
 
 def shard(place: Path) -> None:
