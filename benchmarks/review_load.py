@@ -9,6 +9,7 @@ was acknowledged, once and in order, and nothing else.
 """
 
 import argparse
+import http.client
 import json
 import random
 import re
@@ -22,10 +23,9 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import httpx
-
-READERS, EDITORS = 6, 2
+READERS, EDITORS = 16, 2
 EDITS = 0.2  # share of requests that are edits
 WARM_UP = 0.15  # share of the time after which memory is first measured
 CONFLICT = 409
@@ -43,11 +43,34 @@ class Load:
     lost: list[str] = field(default_factory=list)  # acknowledged and not in the journal, or the other way round
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, answer: httpx.Response, seconds: float) -> None:
+    def note(self, status: int, seconds: float) -> None:
         """Keep status and time of an answer."""
         with self.lock:
-            self.statuses[answer.status_code] += 1
+            self.statuses[status] += 1
             self.times.append(seconds)
+
+
+class Person:
+    """One who asks, over one connection: the standard library's client, which costs little beside the server."""
+
+    def __init__(self, address: str, token: str, load: Load) -> None:
+        self.connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+        self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self.load = load
+
+    def ask(self, path: str, wish: dict[str, Any] | None = None) -> tuple[int, bytes]:
+        """Return status and content of an answer, and note both."""
+        begun = time.monotonic()
+        body = json.dumps(wish) if wish is not None else None
+        self.connection.request("POST" if wish is not None else "GET", path, body, self.headers)
+        answer = self.connection.getresponse()
+        content = answer.read()
+        self.load.note(answer.status, time.monotonic() - begun)
+        return answer.status, content
+
+    def state(self) -> dict[str, Any]:
+        """Return the classes as they are now."""
+        return dict(json.loads(self.ask("/api/state")[1]))
 
 
 def run_load(run: Path, seconds: float, rate: float, seed: int = 0) -> Load:
@@ -77,17 +100,13 @@ def _ask(address: str, token: str, process: int, seconds: float, rate: float, se
 
     def person(number: int) -> None:
         edits, rng = number < EDITORS, random.Random(seed + number)
-        with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
-            state = client.get("/api/state").json()
-            due = time.monotonic()
-            while time.monotonic() < end:
-                begun = time.monotonic()
-                answer = _edit(client, state, number, load) if edits else _look(client, state, rng)
-                load.note(answer, time.monotonic() - begun)
-                if edits:
-                    state = answer.json()["state"] if answer.status_code == 200 else client.get("/api/state").json()
-                due += 1 / share[edits]
-                time.sleep(max(due - time.monotonic(), 0))
+        one = Person(address, token, load)
+        state, due = one.state(), time.monotonic()
+        while time.monotonic() < end:
+            state = _edit(one, state, number) if edits else _look(one, state, rng)
+            due += 1 / share[edits]
+            time.sleep(max(due - time.monotonic(), 0))
+        one.connection.close()
 
     people = [threading.Thread(target=person, args=(number,)) for number in range(EDITORS + READERS)]
     for one in people:
@@ -100,25 +119,29 @@ def _ask(address: str, token: str, process: int, seconds: float, rate: float, se
     return load
 
 
-def _edit(client: httpx.Client, state: dict, person: int, load: Load) -> httpx.Response:
-    new = [one["id"] for one in state["classes"] if one["kind"] == "new"]
+def _edit(one: Person, state: dict[str, Any], person: int) -> dict[str, Any]:
+    """Rename a class; return the state to base the next edit on."""
+    new = [entry["id"] for entry in state["classes"] if entry["kind"] == "new"]
     name = f"person {person}, edit {state['edits'] + 1}"
     wish = {"edit": "rename", "number": new[state["edits"] % len(new)], "name": name}
-    answer = client.post("/api/edit", json={"edit": wish, "based_on": state["edits"]})
-    if answer.status_code == 200:
-        with load.lock:
-            load.acknowledged.append((state["edits"] + 1, name))
-    return answer
+    status, content = one.ask("/api/edit", {"edit": wish, "based_on": state["edits"]})
+    if status != 200:
+        return one.state()
+    with one.load.lock:
+        one.load.acknowledged.append((state["edits"] + 1, name))
+    return dict(json.loads(content)["state"])
 
 
-def _look(client: httpx.Client, state: dict, rng: random.Random) -> httpx.Response:
+def _look(one: Person, state: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     kind = rng.randrange(3)
     if kind == 0:
-        return client.get("/api/state")
+        return one.state()
     if kind == 1:
-        return client.get(f"/api/images/{rng.choice(state['classes'])['id']}")
-    rows = sorted({rng.choice(one["sample"]) for one in state["classes"] if one["sample"]})
-    return client.get(f"/sheet/{state['key']}", params={"rows": ",".join(map(str, rows))})
+        one.ask(f"/api/images/{rng.choice(state['classes'])['id']}")
+        return state
+    rows = sorted({rng.choice(entry["sample"]) for entry in state["classes"] if entry["sample"]})
+    one.ask(f"/sheet/{state['key']}?rows={','.join(map(str, rows))}")
+    return state
 
 
 def _resident(process: int) -> int:
