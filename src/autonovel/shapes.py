@@ -126,8 +126,9 @@ def read_results(path: Path) -> dict[str, Any]:
     """Return the ``results.json`` at ``path``."""
     needed = ("recipe", "systems", "seconds", "seed")
     content = read_json(path)
-    if not isinstance(content, dict) or not set(needed) <= content.keys():
-        raise RunFolderError(f"{path} is not the results of a run.")
+    missing = [key for key in needed if not isinstance(content, dict) or key not in content]
+    if missing:
+        raise RunFolderError(f"{path} is not the results of a run: it does not say {', '.join(missing)}.")
     results = checked(path, content, RESULTS)
     if "total" not in results["seconds"]:
         raise RunFolderError(f"{path} does not say how long the run took in all (seconds.total). Run anew.")
