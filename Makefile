@@ -3,7 +3,10 @@
 # make test-full  the long tests too
 # make faults     kills, full disks and power cuts at every step at the file system (ARGS="--minutes 10" for a part of it)
 # make test-gpu   the tests of CUDA-only code, on a machine that has it
+# make fuzz       every parser of outside data, ten minutes in all (ARGS="30" for thirty); a table of what was tried
+# make lock       write requirements/*.txt anew (needs uv)
 # PIP_ARGS goes to pip, e.g. to take PyTorch's CPU build (see the README).
+# LOCKED=0 installs the newest versions that fit instead of those in requirements/, whose checksums are checked.
 PYTHON ?= python3
 ARGS ?=
 PIP_ARGS ?=
@@ -11,9 +14,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 # two processes of one thread each: most tests run the command on a tiny recipe, which gains nothing from more
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
-PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP_ARGS)
+PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
+LOCKED ?= 1
+ifeq ($(LOCKED),1)
+# packages by their checksums; then torch, which finds there all that it needs but packages of its own platform
+INSTALL = $(PIP) --require-hashes --no-deps --requirement requirements/$(1).txt && \
+	$(PIP) --constraint constraints.txt torch && $(PIP) --no-deps --no-build-isolation --editable .
+else
+INSTALL = $(PIP) --constraint constraints.txt --editable ".[$(1)]"
+endif
 
-.PHONY: demo test test-full test-gpu faults lint clean
+.PHONY: demo test test-full test-gpu faults fuzz lint lock clean
 
 demo: $(VENV)/installed-demo
 	$(BIN)/autonovel demo $(ARGS)
@@ -30,6 +41,12 @@ test-gpu: $(VENV)/installed-dev
 faults: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults $(ARGS)
 
+fuzz: $(VENV)/installed-dev
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python tests/strangers/fuzz.py $(ARGS)
+
+lock:
+	$(PYTHON) requirements/lock.py
+
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,14 +55,14 @@ lint: $(VENV)/installed-dev
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed-demo: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/installed-demo: pyproject.toml constraints.txt requirements/demo.txt | $(BIN)/python
 	@echo "Installing autonovel into $(VENV) (torch is large: a few minutes at most)"
-	$(PIP) --editable ".[demo]"
+	$(call INSTALL,demo)
 	@touch $@
 
-$(VENV)/installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/installed-dev: pyproject.toml constraints.txt requirements/dev.txt | $(BIN)/python
 	@echo "Installing autonovel and its test tools into $(VENV) (torch is large: a few minutes at most)"
-	$(PIP) --editable ".[dev]"
+	$(call INSTALL,dev)
 	@touch $@
 
 clean:

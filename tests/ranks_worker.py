@@ -134,10 +134,10 @@ class Counted(HostPixels):
 
     asked = 0
 
-    def in_order(self, batches: Iterator[torch.Tensor]) -> Iterator[torch.Tensor]:
+    def parts_in_order(self, batches: Iterator[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
         for rows in batches:
             Counted.asked += len(rows)
-            yield self.images[rows]
+            yield [self.images[rows]]
 
 
 def streamed(ranks: Ranks, data: ImageSet) -> dict[str, float] | None:

@@ -20,10 +20,10 @@ from autonovel.edited import EditedRun
 from autonovel.errors import InputError, UsageError
 from autonovel.export import export_run
 from autonovel.export.job import FreeNames, fit
-from autonovel.export.tables import harmless
 from autonovel.recipe import restore
 from autonovel.review import serve
 from autonovel.run_images import RunImages
+from autonovel.spreadsheet import harmless
 from finished import finished_run, rows_of
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from absolute_paths import paths_in
 from autonovel.data.inventory import inventory_of
+from autonovel.spreadsheet import plain_rows
 from odd_files import BAD, GOOD, OK, write_odd_files
 from runs import TINY, autonovel
 
@@ -27,7 +29,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return plain_rows(csv.DictReader(file))
 
 
 def fits(status: str, wanted: str) -> bool:
@@ -51,6 +53,10 @@ def test_a_run_accounts_for_every_file(odd: tuple[Path, dict[str, str]], tmp_pat
         assert bool(row["class_name"]) == (row["status"] == OK) and row["path"] == row["id"]
     bad = sum(status != OK for status in wanted.values())
     assert f"{bad} of {COUNT} files cannot be read" in done.stdout and "notes.txt" in done.stdout
+
+    told = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()
+            and paths_in(path.read_bytes(), tmp_path.parent)}  # fmt: skip
+    assert told == {"run.json"}, "it notes the command and where the images are, by which a run is resumed and reviewed"
 
     later = autonovel("predict", run, root, "--to", tmp_path / "p.csv")
     assert later.returncode == 0, later.stderr

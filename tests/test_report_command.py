@@ -139,7 +139,10 @@ def test_runs_that_cannot_be_reported(finished: Path, tmp_path: Path) -> None:
     done = autonovel("report", tmp_path / "nowhere")
     assert done.returncode == 2 and "there is no run folder" in done.stderr
     write_json(finished / "results.json", {"systems": {}})
-    with pytest.raises(RunFolderError, match="does not say 'primary'"):
+    with pytest.raises(RunFolderError, match="does not say recipe, seconds, seed"):
+        report_run(finished, None, None, None, 0)
+    write_json(finished / "results.json", {"systems": {}, "recipe": "x", "seconds": {"total": 1}, "seed": 0})
+    with pytest.raises(RunFolderError, match=r"is damaged.*'primary'"):
         report_run(finished, None, None, None, 0)
     (finished / "results.json").unlink()
     with pytest.raises(RunFolderError, match="missing"):

@@ -20,6 +20,7 @@ from autonovel.cli_report import add_report_command
 from autonovel.cli_use import add_use_commands
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.launch import check_command, end_at_once, launch
+from autonovel.visible import visible
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input; 3 the run failed its own guards "
@@ -107,7 +108,7 @@ def _tell(error: AutonovelError) -> None:
     """Print an error; of several processes, one of them does."""
 
     def tell(error: AutonovelError) -> None:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {visible(str(error))}", err=True)
 
     if launch().world == 1:
         tell(error)

@@ -128,7 +128,8 @@ def train_run(
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
     from autonovel.data.prepare import adopt_surveys, discard_cache, prepare_both
-    from autonovel.run_folder import RunFolder, read_json
+    from autonovel.run_folder import RunFolder
+    from autonovel.shapes import read_results
     from autonovel.training.ranks import ALONE
 
     console, settings, ranks = console or Console(), loaded.recipe, together or ALONE
@@ -173,7 +174,7 @@ def train_run(
             if ranks.first:
                 discard_cache(folder)  # which a kill just after the end may have left
                 console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
-                print_results(console, read_json(folder / "results.json"))
+                print_results(console, read_results(folder / "results.json"))
             return folder
         for base in bases:
             for stage in adopt_stages(folder, base):

@@ -8,6 +8,7 @@ from pathlib import Path
 from autonovel.edited import EditedRun, open_run
 from autonovel.errors import UsageError
 from autonovel.sorting import JUNK
+from autonovel.visible import visible
 
 
 class Correction:
@@ -24,7 +25,7 @@ class Correction:
         if kind is None:
             for edit in self.run.edits()[self.before :]:
                 hint = f" (autonovel undo {self.run.folder} takes it back)" if edit.in_force else ""
-                print(f"Edit {edit.number}: {edit.told}.{hint}")
+                print(f"Edit {edit.number}: {visible(edit.told)}.{hint}")
             if self.run.behind:
                 print(self.run.behind, file=sys.stderr)
 
@@ -45,10 +46,10 @@ def list_edits(folder: Path, as_json: bool) -> None:
         return
     for edit in edits:
         undone = "" if edit.in_force or edit.kind == "undo" else "  (undone)"
-        print(f"{edit.number:>4}  {edit.time}  {edit.told}{undone}")
+        print(f"{edit.number:>4}  {edit.time}  {visible(edit.told)}{undone}")
     print(f"{len(edits)} edits, {sum(edit.in_force for edit in edits)} in force. Classes now:")
     for entry in classes:
         known = "known" if entry["kind"] == "known" else "new"
-        print(f"{entry['id']:>4}  {entry['name']}  ({known}, {entry['size']:,} images)")
+        print(f"{entry['id']:>4}  {visible(entry['name'])}  ({known}, {entry['size']:,} images)")
     if junk:
         print(f"   –  {junk:,} images marked as junk")

@@ -1,7 +1,6 @@
 """The result: which image is in which class, how sure, and what the classes are called."""
 
 import csv
-import io
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,14 +13,11 @@ from torch import Tensor
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
-from autonovel.found import found_classes, has_class
+from autonovel.found import COLUMNS, found_classes, has_class
 from autonovel.run_folder import replace_file, write_json
 from autonovel.sorting import JUNK_NAME
+from autonovel.spreadsheet import harmless_line, line, plain_rows
 
-COLUMNS = (
-    "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
-    "second_class", "margin", "nearest_known", "looks_known", "outlier",
-)  # fmt: skip
 UNREADABLE = "unreadable"
 
 
@@ -112,11 +108,8 @@ class Discovery:
 
     def save(self, folder: Path) -> None:
         """Write ``discovery.csv`` and ``classes.json``."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        replace_file(folder / "discovery.csv", text.getvalue().encode())
+        lines = [line(COLUMNS), *(harmless_line(COLUMNS, row) for row in self.rows())]
+        replace_file(folder / "discovery.csv", "".join(lines).encode())
         write_json(folder / "classes.json", {"classes": self.classes()})
 
 
@@ -198,10 +191,10 @@ def read(folder: Path) -> tuple[ImageSet, tuple[str, ...]]:
     names, known = tuple(found), tuple(found[:n_known])
     try:
         with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if has_class(row)]
+            rows = [row for row in plain_rows(csv.DictReader(file)) if has_class(row)]
         given = [known.index(row["given_label"]) if row["given_label"] else -1 for row in rows]
         ids = tuple(row["id"] for row in rows)
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, csv.Error) as error:
         raise RunFolderError(f"{folder / 'discovery.csv'} cannot be read ({error}). Finish the run anew.") from error
     nothing = torch.zeros(len(ids), 0, 0, 0, dtype=torch.uint8)
     return ImageSet(nothing, torch.tensor(given, dtype=torch.int64), ids, known), names

@@ -48,9 +48,13 @@ class Embedding:
         """Return the embedding at ``path``."""
         try:
             tensors = load_tensors(path.read_bytes())
-            return cls(tensors["z"], tensors["p_new"], tensors["p_known"])
+            found = cls(tensors["z"], tensors["p_new"], tensors["p_known"])
         except (OSError, SafetensorError, KeyError) as error:
             raise RunFolderError(f"{path} cannot be read ({error}). Finish the run with --resume.") from error
+        parts = (found.z, found.p_new, found.p_known)
+        if any(part.ndim != 2 or not part.is_floating_point() or len(part) != len(found.z) for part in parts):
+            raise RunFolderError(f"{path} is damaged: its tensors are not of one row for each image.")
+        return found
 
 
 def joint_order(order: Tensor, n_known: int) -> Tensor:

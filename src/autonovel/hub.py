@@ -73,7 +73,7 @@ class PretrainedFolder:
         else:
             mean, std, note = _channels(said["image_mean"], path), _channels(said["image_std"], path), ""
         # pixels 0…255 were multiplied by this before they were normalised
-        factor = 1.0 if said.get("do_rescale") is False else float(said.get("rescale_factor") or 1 / 255)
+        factor = 1.0 if said.get("do_rescale") is False else _factor(said.get("rescale_factor"), path)
         scale = 1.0 if note else 1 / (255 * factor)
         return tuple(scale * value for value in mean), tuple(scale * value for value in std), note
 
@@ -127,16 +127,20 @@ def without_places(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def own_side(config: Mapping[str, Any]) -> int:
     """Return the side of the images a model was made for."""
-    side = config.get("image_size")
-    side = min(side) if isinstance(side, list | tuple) and side else side
-    return side if isinstance(side, int) and side > 0 else USUAL_SIDE
+    side: Any = config.get("image_size")
+    side = min(side) if _whole_numbers(side) else side
+    return int(side) if isinstance(side, int) and side > 0 else USUAL_SIDE
 
 
 def patch(config: Mapping[str, Any]) -> int:
     """Return the side of the patches into which a transformer cuts images; 1 for a network of convolutions."""
-    side = config.get("patch_size")
-    side = max(side) if isinstance(side, list | tuple) and side else side
-    return side if isinstance(side, int) and side > 0 and config.get("hidden_size") else 1
+    side: Any = config.get("patch_size")
+    side = max(side) if _whole_numbers(side) else side
+    return int(side) if isinstance(side, int) and side > 0 and config.get("hidden_size") else 1
+
+
+def _whole_numbers(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(type(one) is int for one in value)
 
 
 def fitting(config: Mapping[str, Any], side: int) -> int:
@@ -159,15 +163,27 @@ def check_side(name: str, config: Mapping[str, Any], side: int) -> None:
 def _channels(given: Any, path: Path) -> tuple[float, ...]:
     values = tuple(given) if isinstance(given, list | tuple) else (given,) * 3
     values = values * 3 if len(values) == 1 else values
-    if len(values) != 3 or not all(isinstance(value, int | float) for value in values):
-        raise UsageError(f"{path} gives {given} for the channels of an image; three numbers are needed.")
+    if len(values) != 3 or not all(_finite(value) for value in values):
+        raise UsageError(f"{path} gives {str(given)[:60]} for the channels of an image; three numbers are needed.")
     return tuple(map(float, values))
+
+
+def _factor(given: Any, path: Path) -> float:
+    if given in (None, 0):
+        return 1 / 255
+    if not _finite(given) or not 1e-6 < given < 1e6:
+        raise UsageError(f"{path} gives rescale_factor as {str(given)[:60]}; a number such as 1/255 is needed.")
+    return float(given)
+
+
+def _finite(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e9 and value == value
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read ({error}). Fetch or write the model anew.") from error
     if not isinstance(found, dict):
         raise UsageError(f"{path} is no JSON object. Fetch or write the model anew.")

@@ -11,13 +11,20 @@ from rich.table import Table
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
+from autonovel.shapes import interpreting
 from autonovel.training.display import Silent
+from autonovel.visible import visible
 
 OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
 
 
 def print_results(console: Console, results: dict[str, Any]) -> None:
     """Print the scores of all systems, and old / new / all of the joint classifier."""
+    with interpreting("results.json"):
+        _print_results(console, results)
+
+
+def _print_results(console: Console, results: dict[str, Any]) -> None:
     table = Table("system", "ACC %", "NMI %", "ARI %", "seconds", title=f"New classes, seed {results['seed']}")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -71,7 +78,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel.data.table import moved
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
-    from autonovel.run_folder import read_json
+    from autonovel.shapes import read_results
 
     facts = record.finished_facts(path)
     then = facts["recipe"]
@@ -86,7 +93,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     model = load_model(path).to(chosen)
     model.precision = devices.precision(settings.network.precision, chosen)
     found = embed(model, train.images)
-    results = read_json(path / "results.json")
+    results = read_results(path / "results.json")
     results["systems"][facts["primary"]] = record.system_scores(train, found)
     joint = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
     results["incremental"] = joint or results["incremental"]
@@ -203,5 +210,5 @@ def _check_images(place: Path, as_json: bool) -> bool:
     if as_json:
         print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:
-        Console().print("\n".join(found.told()), highlight=False, soft_wrap=True, markup=False)
+        Console().print(visible("\n".join(found.told())), highlight=False, soft_wrap=True, markup=False)
     return found.images > 0

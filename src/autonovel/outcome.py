@@ -5,6 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from autonovel.visible import visible
+
 NAMED = 12  # classes that are named one by one
 
 
@@ -25,4 +27,4 @@ def next_steps(folder: Path, *others: str) -> list[str]:
 
 def say(console: Console, *lines: str) -> None:
     """Print lines as they are: names of files and classes are no markup."""
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    console.print(visible("\n".join(lines)), highlight=False, markup=False, soft_wrap=True)

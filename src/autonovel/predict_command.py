@@ -1,7 +1,6 @@
 """``autonovel predict``: rows for later image files, written as they come."""
 
 import contextlib
-import csv
 import io
 import itertools
 import json
@@ -19,12 +18,14 @@ from rich.console import Console
 from autonovel import writing
 from autonovel.data.decode import EXTENSIONS
 from autonovel.data.paths import images_at, listed
-from autonovel.discovery import COLUMNS, UNREADABLE
+from autonovel.discovery import UNREADABLE
 from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageError
+from autonovel.found import COLUMNS
 from autonovel.launch import launch
 from autonovel.outcome import say
 from autonovel.predict_progress import FilesProgress
 from autonovel.sorting import JUNK_NAME
+from autonovel.spreadsheet import harmless_line, line
 
 if TYPE_CHECKING:
     from autonovel.training.ranks import Ranks
@@ -249,11 +250,12 @@ class _Text(Protocol):
 def _rows_to(file: _Text, form: str) -> Callable[[list[dict[str, Any]]], None]:
     if form == "jsonl":
         return lambda rows: _write_lines(file, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    return lambda rows: writer.writerows(
-        {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in row.items()} for row in rows
-    )
+    file.write(line(COLUMNS))
+    return lambda rows: _write_lines(file, (harmless_line(COLUMNS, _decimals(row)) for row in rows))
+
+
+def _decimals(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in row.items()}
 
 
 def _write_lines(file: _Text, lines: Iterator[str]) -> None:

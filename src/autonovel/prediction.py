@@ -11,9 +11,10 @@ from autonovel import recipe, record
 from autonovel.answers import Answers, Distances, Floats
 from autonovel.data.files import printable
 from autonovel.delivered import load_model
-from autonovel.discovery import COLUMNS, UNREADABLE
+from autonovel.discovery import UNREADABLE
 from autonovel.edited import EditedRun
 from autonovel.embedding import Embedding
+from autonovel.found import COLUMNS
 from autonovel.judging import Judged, judge_files, pixels_of
 from autonovel.networks.folded import folded
 from autonovel.sorting import JUNK, JUNK_NAME

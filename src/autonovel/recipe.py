@@ -64,7 +64,7 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     label, text = _read(name)
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so is a number of thousands of digits
         raise UsageError(f"recipe {name} is not valid TOML: {error}.") from error
     written = _flatten(table)
     written.setdefault("name", label)
@@ -111,7 +111,13 @@ def flatten(recipe: Recipe) -> Flat:
 def restore(values: Mapping[str, Any]) -> Recipe:
     """Return the recipe that ``flatten`` wrote; settings it does not know are an error."""
     known = default_values()
-    return build(known | {key: _checked(key, value, known) for key, value in values.items()})
+    try:
+        return build(known | {key: _checked(key, value, known) for key, value in values.items()})
+    except UsageError as error:
+        raise UsageError(
+            f"{error} These settings are those of a run, whose run.json was changed or written by another version of "
+            "autonovel: use the version it names under versions."
+        ) from error
 
 
 def default_values() -> Flat:

@@ -18,6 +18,7 @@ from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, check_format, write_json
 from autonovel.settings import PLACES, Recipe
+from autonovel.shapes import run_facts
 from autonovel.training.remedies import may_change
 
 PIXELS = "kmeans-pixels"
@@ -162,7 +163,7 @@ def finished_facts(folder: Path) -> dict[str, Any]:
     """Return ``run.json`` of the run in ``folder``, which must have come to its end."""
     if not finished(folder):
         raise RunFolderError(f"{folder} is not finished. Go on with it first (--resume, or resume=True in Python).")
-    return check_format(folder)
+    return run_facts(folder)
 
 
 def cluster_scores(images: ImageSet, clusters: Tensor) -> dict[str, float] | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from autonovel import writing
+from autonovel import __version__, writing
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.writing import PARTIAL
 
@@ -44,7 +44,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise RunFolderError(f"{path} is missing; is {path.parent} the folder of a finished run?") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunFolderError(f"{path} cannot be read ({error}). Restore it, or start anew with --overwrite.") from error
 
 
@@ -92,7 +92,7 @@ def _whole_lines(content: bytes, path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(raw):
         try:
             entry = json.loads(line) if line.strip() else None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if number < len(raw) - 1:
                 raise RunFolderError(f"line {number + 1} of {path} is damaged ({error}).") from error
             entry = None  # torn by a kill while it was written
@@ -214,8 +214,11 @@ def check_format(path: Path) -> dict[str, Any]:
     facts = read_json(path / "run.json")
     found = facts.get("format") if isinstance(facts, dict) else None
     if found != FORMAT:
+        versions = facts.get("versions") if isinstance(facts, dict) else None
+        writer = versions.get("autonovel") if isinstance(versions, dict) else None
+        by = f" (written by autonovel {str(writer)[:20]})" if writer else ""
         raise RunFolderError(
-            f"{path} has run-folder format {found}; this version reads format {FORMAT}. "
+            f"{path} has run-folder format {str(found)[:40]}{by}; this version, {__version__}, reads format {FORMAT}. "
             "Use the version that wrote it, or start anew with --overwrite."
         )
     return dict(facts)

@@ -1,5 +1,6 @@
 """The images of a finished run, to be shown or exported: files where the run's source has them, else pixels."""
 
+import os
 from functools import cached_property
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from autonovel import recipe
+from autonovel.data.decode import open_picture, reason_of
+from autonovel.data.files import open_file
 from autonovel.data.streamed import Streamed
 from autonovel.data.table import moved, root_of
 from autonovel.edited import EditedRun
@@ -66,13 +69,13 @@ class RunImages:
         if file is None:
             return picture_of(self._pixels[[self._places[self.run.table[row]["id"]]]][0])
         try:
-            with Image.open(file) as opened:
+            with open_file(os.fspath(file)) as content, open_picture(content) as opened:
                 if side:
                     opened.draft("RGB", (side, side))  # a JPEG is decoded at a fraction of its size
                 upright = ImageOps.exif_transpose(opened)
                 return _plain(upright)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise InputError(f"{file} cannot be shown: {error}.") from error
+        except Exception as error:  # Pillow's readers raise nearly everything on damaged files
+            raise InputError(f"{file} cannot be shown: {reason_of(error)}.") from error
 
     @cached_property
     def _set(self) -> tuple[Tensor | Streamed, tuple[str, ...]]:

@@ -8,17 +8,19 @@ from types import MappingProxyType
 from typing import Any
 
 from autonovel import paper
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import UsageError
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.part_table import part_table
 from autonovel.run_folder import read_json
+from autonovel.shapes import checked, interpreting, read_results
 from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"
 WAYS = ("count.new_classes=published",)  # in which the paper's table of unknown numbers is reproduced
 NOT_RUN = "not-run.json"  # beside results: a recipe of the paper's benchmarks that nobody has run yet, and why
+UNRUN = {"recipe": str, "why": str}  # what such a document says
 NOTHING: Mapping[str, str] = MappingProxyType({})
 Results = dict[str, Any]
 
@@ -54,7 +56,7 @@ def collect(paths: Sequence[Path]) -> list[Results]:
         files = [path] if path.is_file() else _files(path)
         if not files:
             raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")
-        found |= {file.resolve(): _read(file) for file in files}  # a run named twice counts once
+        found |= {file.resolve(): read_results(file) for file in files}  # a run named twice counts once
     return list(found.values())
 
 
@@ -65,18 +67,11 @@ def _files(folder: Path) -> list[Path]:
     return sorted(file for pattern in patterns for file in folder.glob(pattern))
 
 
-def _read(file: Path) -> Results:
-    content = read_json(file)
-    if not isinstance(content, dict) or not {"recipe", "systems", "seconds", "seed"} <= content.keys():
-        raise RunFolderError(f"{file} is not the results of a run.")
-    return content
-
-
 def unrun(paths: Sequence[Path]) -> dict[str, str]:
     """Return the recipes that folders of results say were not run, and why."""
     found = [file for path in paths if path.is_dir() for file in (*path.glob(NOT_RUN), *path.glob(f"*/{NOT_RUN}"))]
-    told = [read_json(file) for file in sorted(found)]
-    return {str(content["recipe"]): str(content["why"]) for content in told}
+    told = [checked(file, read_json(file), UNRUN, tuple(UNRUN)) for file in sorted(found)]
+    return {content["recipe"]: content["why"] for content in told}
 
 
 def unrun_rows(recipes: Iterable[str], results: Sequence[Results]) -> list[Row]:
@@ -95,6 +90,11 @@ def unrun_rows(recipes: Iterable[str], results: Sequence[Results]) -> list[Row]:
 
 def rows(results: Sequence[Results]) -> list[Row]:
     """Return a row per recipe and system, and one for old / new / all of each joint classifier."""
+    with interpreting("one of the results"):
+        return _rows(results)
+
+
+def _rows(results: Sequence[Results]) -> list[Row]:
     out = []
     for recipe in sorted({_name(r) for r in results}):
         runs = sorted((r for r in results if _name(r) == recipe), key=lambda r: int(r["seed"]))

@@ -6,6 +6,8 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from autonovel.visible import visible
+
 SECONDS_BETWEEN_LINES = 10.0
 BAR = 16  # characters
 
@@ -28,7 +30,7 @@ class TerminalDisplay:
 
     def say(self, text: str) -> None:
         """Show a line of text."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=not self.console.is_terminal)
+        self.console.print(visible(text), highlight=False, markup=False, soft_wrap=not self.console.is_terminal)
 
     def begin(self, stage: str, total: int, done: int) -> None:
         """Open a bar, or print a line."""

@@ -93,7 +93,7 @@ def _parquet(path: Path) -> Cells:
     try:
         file = ParquetFile(path)
         names = list(file.schema_arrow.names)
-    except (OSError, ArrowException) as error:
+    except (OSError, ArrowException, ValueError) as error:  # ValueError: texts that are no UTF-8
         raise InputError(f"{path} cannot be read as Parquet: {error}.") from error
 
     def rows() -> Iterator[tuple[str, dict[str, str]]]:
@@ -104,7 +104,7 @@ def _parquet(path: Path) -> Cells:
                 for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     number += 1
                     yield f"row {number}", dict(zip(columns, map(_as_text, cells), strict=True))
-        except (OSError, ArrowException) as error:
+        except (OSError, ArrowException, ValueError) as error:  # ValueError: texts that are no UTF-8
             raise InputError(f"{path} cannot be read as Parquet: {error}.") from error
 
     return Cells(_columns(names), rows(), [])

@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import logging
+import re
 import warnings
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ FOREIGN = (  # told of, not read
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")  # nothing that runs programs, as EPS does
 GREY_MODES = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 ORIENTATION = 0x0112  # of EXIF
+MOST_PIXELS = 178_956_970  # that are decoded, half a gigabyte of RGB; a file says how many it has in its first bytes
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -41,18 +44,42 @@ class UnreadableError(Exception):
     """A file that is no image, or a damaged one; the message says why."""
 
 
+def open_picture(file: Any) -> Image.Image:
+    """Return the picture in ``file`` as far as its header goes, if it is of a kind and size that are decoded at all.
+
+    Pillow has the same limit, but any library in the process may switch it off for all.
+    """
+    picture = Image.open(file, formats=FORMATS)
+    width, height = picture.size
+    if width * height > MOST_PIXELS:
+        picture.close()
+        raise UnreadableError(too_many_pixels(width * height))
+    return picture
+
+
+def too_many_pixels(number: int) -> str:
+    """Return in words why a picture of ``number`` pixels is not decoded."""
+    return f"{number:,} pixels, and at most {MOST_PIXELS:,} are decoded: a decompression bomb, or to be made smaller"
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep Pillow's remarks on odd metadata to itself; around many images, since it costs as much as reading one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    log = logging.getLogger("PIL")
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)  # it tells of damaged TIFFs there, besides raising an error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def is_grey(file: BinaryIO) -> bool:
     """Tell from its header whether an image has no colours."""
     try:
-        with Image.open(file, formats=FORMATS) as picture:
+        with open_picture(file) as picture:
             return picture.mode in GREY_MODES
     except Exception as error:
         raise UnreadableError(reason_of(error)) from error
@@ -72,7 +99,7 @@ def decode(content: bytes, side: int, channels: int) -> Pixels:
         channels×side×side.
     """
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with open_picture(io.BytesIO(content)) as picture:
             return _square(picture, side, channels)
     except Exception as error:  # Pillow's readers raise nearly everything on damaged files
         raise UnreadableError(reason_of(error)) from error
@@ -131,4 +158,7 @@ def reason_of(error: Exception) -> str:
     """Return in one line why a file cannot be read."""
     if isinstance(error, UnidentifiedImageError):
         return "not a JPEG, PNG, WebP, BMP, TIFF or GIF image"
+    if isinstance(error, Image.DecompressionBombError):  # Pillow's sentence says how many there are first
+        found = re.search(r"\d+", str(error))
+        return too_many_pixels(int(found[0])) if found else str(error)
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -9,7 +9,6 @@ Images that the table does not name are as their source has them.
 """
 
 import csv
-import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from torch import Tensor
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.run_folder import LABELS
+from autonovel.spreadsheet import harmless, line, plain_rows
 
 COLUMNS = ("id", "label", "status")
 JUNK = "junk"
@@ -50,7 +50,7 @@ class GivenLabels:
             with path.open(newline="", encoding="utf-8") as file:
                 table = csv.DictReader(file)
                 columns = tuple(table.fieldnames or ())
-                rows = list(table)
+                rows = plain_rows(table)
         except FileNotFoundError as error:
             raise UsageError(
                 f"data.labels is {path.name}, but there is no {path}. A relative path is looked for in the run folder; "
@@ -73,12 +73,9 @@ class GivenLabels:
 
     def content(self) -> bytes:
         """Return the table as a file holds it."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for name, label in self.labels.items():
-            writer.writerow((name, label or "", JUNK if name in self.junk else ""))
-        return text.getvalue().encode()
+        rows = ((harmless(name), harmless(label or ""), JUNK if name in self.junk else "")
+                for name, label in self.labels.items())  # fmt: skip
+        return "".join(map(line, [COLUMNS, *rows])).encode()
 
     def over(self, train: ImageSet, test: ImageSet | None) -> Relabelled:
         """Return training and test images under these labels, and the number of new classes (0: nobody knows)."""

@@ -4,7 +4,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from PIL import Image
 
-from autonovel.data.decode import FORMATS, GREY_MODES, ORIENTATION, UnreadableError, reason_of
+from autonovel.data.decode import GREY_MODES, ORIENTATION, UnreadableError, open_picture, reason_of
 
 COLOUR, GREY = "colour", "grey"
 
@@ -32,7 +32,7 @@ class Header(NamedTuple):
 def read_header(file: BinaryIO) -> Header:
     """Return what the header of an image says."""
     try:
-        with Image.open(file, formats=FORMATS) as picture:
+        with open_picture(file) as picture:
             width, height = picture.size
             turned = picture.getexif().get(ORIENTATION, 1) in range(2, 9)
             return Header(width, height, _format(picture), _kind(picture), turned, _animated(picture))

@@ -197,6 +197,7 @@ def _read_truth(path: Path) -> dict[str, str]:
                 raise InputError(
                     f"{path} has the columns {reader.fieldnames}; it needs path and label in its first line."
                 )
-            return {row["path"].strip(): (row["label"] or "").strip() for row in reader if (row["label"] or "").strip()}
+            named = (((row["path"] or "").strip(), (row["label"] or "").strip()) for row in reader)
+            return {name: label for name, label in named if label}
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read: {error}.") from error

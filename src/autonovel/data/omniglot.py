@@ -117,7 +117,7 @@ def _check_counts(by_name: dict[str, list[Drawing]], alphabet: str, count: int) 
 
 def _ink(content: bytes, side: int) -> np.ndarray:
     """Return a drawing as side×side pixels, ink 255 on paper 0, averaged where it shrinks."""
-    with Image.open(io.BytesIO(content)) as opened:
+    with Image.open(io.BytesIO(content), formats=("PNG",)) as opened:
         if opened.size != (SIDE, SIDE):
             raise InputError(f"has {opened.width}×{opened.height} pixels; {SIDE}×{SIDE} are published.")
         grey = opened.convert("L")

@@ -171,7 +171,7 @@ def _load(path: Path) -> Survey | None:
             return None
         broken = {int(row): str(reason) for row, reason in content["broken"].items()}
         return Survey(broken, torch.tensor(content["counts"], dtype=torch.int64), bytes.fromhex(content["sums"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, RecursionError):
         return None  # not there, or not whole: look anew
 
 

@@ -11,6 +11,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from autonovel import writing
+from autonovel.data.decode import UnreadableError, quiet
+from autonovel.data.files import open_file
+from autonovel.data.headers import read_header
 from autonovel.edited import EditedRun
 from autonovel.errors import InputError, UsageError
 from autonovel.run_images import RunImages
@@ -87,6 +90,7 @@ class Export:
             writing.write_file(folder / name, encoded.getvalue(), sync=False)
             return name
         name = names.free(fit(PurePosixPath(line["path"].replace("\\", "/")).name))
+        self._check_image(source)
         try:
             if self.how == "symlink":
                 writing.place_file(folder / name, lambda to: to.symlink_to(source.resolve(strict=True)))
@@ -102,6 +106,17 @@ class Export:
             hint = " Hard links need one file system: use --files copy." if self.how == "hardlink" else ""
             raise UsageError(f"{source} cannot be put into {folder}: {error.strerror or error}.{hint}") from error
         return name
+
+    def _check_image(self, source: Path) -> None:
+        """Refuse to hand on what is no image: a run folder from elsewhere may name any file of this machine."""
+        try:
+            with quiet(), open_file(os.fspath(source)) as file:
+                read_header(file)
+        except FileNotFoundError as error:
+            raise InputError(f"{source} is gone. Say where the images are with --data DIR.") from error
+        except (UnreadableError, OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{source} is not the image it was and is not exported: {reason}.") from error
 
 
 def fit(name: str) -> str:

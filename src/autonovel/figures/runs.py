@@ -8,7 +8,8 @@ from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
-from autonovel.run_folder import Journal, check_format, read_json
+from autonovel.run_folder import Journal, read_json
+from autonovel.shapes import RESULTS, checked, run_facts
 from autonovel.variants import ABLATIONS, WITHOUT_EFFECT
 
 JOINT = "3-joint"
@@ -92,7 +93,7 @@ def collect(paths: Sequence[Path]) -> list[Run]:
 
 
 def _read(folder: Path) -> Run:
-    facts = check_format(folder)
+    facts = run_facts(folder, ("recipe", "seed", "primary", "changed"))
     results = folder / "results.json"
     return Run(
         folder=folder,
@@ -100,7 +101,7 @@ def _read(folder: Path) -> Run:
         changed={k: v for k, v in facts["changed"].items() if not k.startswith(WITHOUT_EFFECT)},
         seed=int(facts["seed"]),
         primary=str(facts["primary"]),
-        results=read_json(results) if results.exists() else None,
+        results=checked(results, read_json(results), RESULTS) if results.exists() else None,
     )
 
 

@@ -22,6 +22,8 @@ from autonovel.settings import Network
 NAME = "hf"
 PIXELS = "pixel_values"  # what transformers calls the input of a vision model
 COLOURS = 3
+MOST_LAYERS = 1000
+MOST_WEIGHTS = 10**10
 
 
 class Pooled(nn.Module):
@@ -55,9 +57,9 @@ def trunk(name: str, config: Mapping[str, Any], channels: int) -> Trunk:
     """Return the architecture that ``config`` describes, with untrained weights; grey images become three channels."""
     if channels not in (1, COLOURS):
         raise UsageError(f"{name} needs images in grey or RGB; these have {channels} channels.")
-    block = Pooled(_architecture(name, config))
     side = hub.own_side(config)
-    return Trunk(OrderedDict({hub.BLOCK: block}), n_features=_width(name, config, side, side))
+    width = _width(name, config, side, side)  # first: it costs no memory
+    return Trunk(OrderedDict({hub.BLOCK: Pooled(_architecture(name, config))}), n_features=width)
 
 
 def normalisation(network: Network) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -116,9 +118,12 @@ def _width(name: str, config: Mapping[str, Any], height: int, width: int) -> int
     """Return the number of features of images of this size, found without computing any of them."""
     with torch.device("meta"), torch.no_grad():
         block = Pooled(_architecture(name, config)).eval()
+        weights = sum(one.numel() for one in block.parameters())
+        if weights > MOST_WEIGHTS:
+            raise UsageError(f"{name} has {weights:,} weights; more than {MOST_WEIGHTS:,} are not loaded.")
         try:
             z: Tensor = block(torch.empty(2, COLOURS, height, width))
-        except (ValueError, RuntimeError, TypeError, AttributeError) as error:
+        except Exception as error:  # whatever a model makes of a size, or of a config, that does not fit it
             own = hub.own_side(config)
             raise UsageError(
                 f"{name} does not take images of {width}×{height} pixels ({error}). It was made for {own}×{own}: "
@@ -134,13 +139,31 @@ def _config(name: str, config: Mapping[str, Any]) -> Any:
     import transformers
 
     kind = config.get("model_type", "")
-    if kind not in transformers.CONFIG_MAPPING:
+    if not isinstance(kind, str) or kind not in transformers.CONFIG_MAPPING:
         raise UsageError(
             f"{name} is of the type {kind!r}, which transformers {transformers.__version__} does not know. Code that "
             "comes with a model is not run; a newer transformers may know the type."
         )
-    with quiet():
-        return transformers.CONFIG_MAPPING[kind].from_dict(hub.without_places(config))
+    _check_depth(name, config)
+    try:
+        with quiet():
+            return transformers.CONFIG_MAPPING[kind].from_dict(hub.without_places(config))
+    except Exception as error:  # each type of model has checks of its own
+        raise _unfit(name, error) from error
+
+
+def _check_depth(name: str, config: Mapping[str, Any]) -> None:
+    """Refuse a number of layers that would take for ever to build."""
+    for key, value in config.items():
+        depths = value if isinstance(value, list) else [value]
+        if ("layers" in key or key == "depths") and any(type(d) is int and d > MOST_LAYERS for d in depths):
+            raise UsageError(f"{name} says {key} is {str(value)[:40]}; more than {MOST_LAYERS} layers are not built.")
+
+
+def _unfit(name: str, error: Exception) -> UsageError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
+    return UsageError(f"the config.json of {name} describes no model that transformers can build ({reason[:200]}). "
+                      "Fetch or write the model anew.")  # fmt: skip
 
 
 def _patches(made: Any) -> dict[str, Any]:
@@ -161,8 +184,11 @@ def _architecture(name: str, config: Mapping[str, Any]) -> nn.Module:
         )
     if getattr(made, "num_channels", COLOURS) != COLOURS:
         raise UsageError(f"{name} was made for images of {made.num_channels} channels; three are needed.")
-    with quiet():
-        model = transformers.AutoModel.from_config(made, dtype=torch.float32, trust_remote_code=False)
+    try:
+        with quiet():
+            model = transformers.AutoModel.from_config(made, dtype=torch.float32, trust_remote_code=False)
+    except Exception as error:  # sizes that do not go together
+        raise _unfit(name, error) from error
     assert isinstance(model, nn.Module)
     return model
 

@@ -13,8 +13,8 @@ from autonovel.report.page import collect
 from autonovel.report.sheets import OfRun
 from autonovel.report.subject import corrected
 from autonovel.report.words import duration
-from autonovel.run_folder import read_json
 from autonovel.run_images import RunImages
+from autonovel.shapes import interpreting, read_results
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
 
@@ -71,7 +71,7 @@ def write_corrected_report(
     Returns the folder of the files beside it, if there are any, and why it has no pictures, if it has none.
     """
     run = open_run(folder)
-    results = read_json(folder / "results.json")
+    results = read_results(folder / "results.json")
     subject, rows = corrected(run)
     z = Embedding.load(folder / "embedding.safetensors").z
     if len(z) != len(subject):
@@ -82,12 +82,8 @@ def write_corrected_report(
     images = RunImages(run, data)
     missing = images.missing
     points = map_points or images.settings.run.map_points
-    try:
+    with interpreting(f"{folder / 'results.json'} or count.json"):
         report = collect(folder, subject, z, results, points, keep=not map_points)
-    except KeyError as error:
-        raise RunFolderError(
-            f"{folder / 'results.json'} does not say {error}. Finish the run with --resume."
-        ) from error
     source = None if missing else OfRun(images, rows, subject.shape)
     beside = build(page, report, subject, source, single, display if len(subject) > MOST_EMBEDDED else Silent())
     return beside, missing

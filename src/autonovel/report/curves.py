@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autonovel.run_folder import Journal
+from autonovel.shapes import interpreting
 
 LOSSES, PAIRS = "loss/", "pairs/"
 
@@ -41,8 +42,13 @@ def training(folder: Path, primary: str) -> tuple[Training, ...]:
     """Return the charts of the primary system with the shared stages, then those of the other systems."""
     journals = {primary: folder / "metrics.jsonl"}
     journals |= {path.parent.name: path for path in sorted(folder.glob("systems/*/metrics.jsonl"))}
-    found = (Training(system, _charts(Journal(path).lines)) for system, path in journals.items())
+    found = (Training(system, _charts_of(path)) for system, path in journals.items())
     return tuple(one for one in found if one.charts)
+
+
+def _charts_of(path: Path) -> tuple[Chart, ...]:
+    with interpreting(path):
+        return _charts(Journal(path).lines)
 
 
 def _charts(lines: list[dict[str, Any]]) -> tuple[Chart, ...]:

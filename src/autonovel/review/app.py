@@ -59,16 +59,22 @@ def make_app(view: View, port: int, token: str) -> ASGIApp:
         return JSONResponse(view.state())
 
     def images(request: Request) -> Response:
-        return JSONResponse(view.images_of(int(request.path_params["number"])))
+        number = request.path_params["number"]
+        if not _is_number(number):
+            return _error("there is no such class", 404)
+        return JSONResponse(view.images_of(int(number)))
 
     def sheet(request: Request) -> Response:
         rows = request.query_params.get("rows", "")
-        if not all(part.isdecimal() and len(part) < 10 for part in rows.split(",")):
+        if not all(map(_is_number, rows.split(","))):
             return _error("rows are whole numbers with commas between them", 400)
         return Response(view.sheet([int(part) for part in rows.split(",")]), media_type="image/webp", headers=KEEP)
 
     def large(request: Request) -> Response:
-        return Response(view.large(request.path_params["row"]), media_type="image/webp", headers=KEEP)
+        row = request.path_params["row"]
+        if not _is_number(row):
+            return _error("there is no such image", 404)
+        return Response(view.large(int(row)), media_type="image/webp", headers=KEEP)
 
     async def edit(request: Request) -> Response:
         body = await _body(request)
@@ -88,10 +94,10 @@ def make_app(view: View, port: int, token: str) -> ASGIApp:
             route("/static/{name}", static),
             route("/report", report),
             route("/api/state", state),
-            route("/api/images/{number:int}", images),
             route("/api/images/junk", lambda _: JSONResponse(view.images_of(-1))),
+            route("/api/images/{number}", images),
             route(f"/sheet/{view.key}", sheet),
-            route(f"/image/{view.key}/{{row:int}}", large),
+            route(f"/image/{view.key}/{{row}}", large),
             Route("/api/edit", edit, methods=["POST"]),
         ]
     )
@@ -110,6 +116,11 @@ def _told(answer: Callable[[], Response]) -> Response:
         return _error(str(error), 400)
 
 
+def _is_number(text: str) -> bool:
+    """Tell whether a part of an address is a whole number, and no longer one than there are images."""
+    return text.isdecimal() and len(text) < 10
+
+
 def _error(text: str, status: int) -> Response:
     return JSONResponse({"error": text}, status_code=status)
 
@@ -123,6 +134,8 @@ async def _body(request: Request) -> Any:
     """Return the JSON object that was sent, or the answer to one that is too large or something else."""
     if request.headers.get("content-type", "").split(";")[0] != "application/json":
         return _error("send application/json", 415)
+    if not (said := request.headers.get("content-length", "0")).isdecimal() or int(said[:20]) > LARGEST_REQUEST:
+        return _error(f"the request is larger than {LARGEST_REQUEST // 2**20} MiB", 413)
     content = bytearray()
     async for chunk in request.stream():
         content += chunk

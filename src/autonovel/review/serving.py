@@ -26,6 +26,7 @@ def serve(folder: Path, data: Path | None, port: int, browser: bool) -> None:
         import uvicorn
 
         from autonovel.review.app import make_app
+        from autonovel.review.patience import server_options
     except ImportError as error:
         raise UsageError(
             f'review needs the package {error.name}. Install it with: pip install "autonovel[review]".'
@@ -38,9 +39,7 @@ def serve(folder: Path, data: Path | None, port: int, browser: bool) -> None:
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
     address = f"http://{HOST}:{port}/?token={token}"
-    config = uvicorn.Config(
-        make_app(view, port, token), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2
-    )
+    config = uvicorn.Config(make_app(view, port, token), **server_options())
     if view.images_missing:
         print(view.images_missing)
     print(f"Review {folder} at\n  {address}\nEvery edit is saved at once. Ctrl-C closes the page.", flush=True)
