@@ -13,14 +13,14 @@ from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.part_table import part_table
 from autonovel.run_folder import read_json
-from autonovel.shapes import checked, interpreting, read_results
+from autonovel.shapes import Shape, checked, interpreting, read_results
 from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"
 WAYS = ("count.new_classes=published",)  # in which the paper's table of unknown numbers is reproduced
 NOT_RUN = "not-run.json"  # beside results: a recipe of the paper's benchmarks that nobody has run yet, and why
-UNRUN = {"recipe": str, "why": str}  # what such a document says
+UNRUN: Shape = {"recipe": str, "why": str}  # what such a document says
 NOTHING: Mapping[str, str] = MappingProxyType({})
 Results = dict[str, Any]
 
@@ -70,7 +70,7 @@ def _files(folder: Path) -> list[Path]:
 def unrun(paths: Sequence[Path]) -> dict[str, str]:
     """Return the recipes that folders of results say were not run, and why."""
     found = [file for path in paths if path.is_dir() for file in (*path.glob(NOT_RUN), *path.glob(f"*/{NOT_RUN}"))]
-    told = [checked(file, read_json(file), UNRUN, tuple(UNRUN)) for file in sorted(found)]
+    told = [checked(file, read_json(file), UNRUN, ("recipe", "why")) for file in sorted(found)]
     return {content["recipe"]: content["why"] for content in told}
 
 
