@@ -22,6 +22,7 @@ from autonovel.edited import EditedRun
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
 from autonovel.refine_command import next_name, refine
 from autonovel.refining import named_by_a_person
+from autonovel.report import gather, subject
 from autonovel.run_folder import RunFolder, write_json
 from finished import rows_of
 from image_files import write_digits
@@ -181,6 +182,10 @@ def test_a_person_is_followed_and_the_run_stays_as_it_is(corrected: Path, capsys
     junk = {name for name, row in rows.items() if row["status"] == "junk"}
     assert junk == {sorting.ids[row] for row in sorting.members(-1)} and len(junk) == 2
     assert all(rows[name]["class_id"] == "" for name in junk)
+    about, _ = subject.corrected(open_run(after))
+    head = gather.headline(about, json.loads((after / "results.json").read_text()))
+    assert head.details == "2 further images, marked as junk before, were left out."
+    assert head.n_labelled + head.n_unlabelled + head.left_out == len(rows)
     assert {row["class_name"] for row in rows.values() if not row["given_label"]} <= {"", "new-1", "new-2", "new-3"}
 
     told = capsys.readouterr().out

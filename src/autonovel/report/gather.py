@@ -28,6 +28,7 @@ class Headline:
         unlabelled: where the unlabelled images are: in new classes, in known ones, marked as junk.
         labelled: the same of the labelled ones.
         unreadable: input files that are in no class because they cannot be read.
+        left_out: images marked as junk before the run, which it did not look at.
         n_edits: corrections by a person that all counts follow.
         primary: name of the system that delivers.
         scores: its scores, as found.
@@ -39,6 +40,7 @@ class Headline:
     unlabelled: tuple[int, int, int]
     labelled: tuple[int, int, int]
     unreadable: int
+    left_out: int
     n_edits: int
     primary: str
     scores: dict[str, float] | None
@@ -76,6 +78,9 @@ class Headline:
         if self.unreadable:
             files = counted(self.unreadable, "further file", "further files")
             told.append(f"{files} could not be read.")
+        if self.left_out:
+            images = counted(self.left_out, "further image", "further images")
+            told.append(f"{images}, marked as junk before, {'was' if self.left_out == 1 else 'were'} left out.")
         return " ".join(told)
 
 
@@ -97,6 +102,7 @@ def headline(subject: Subject, results: Results) -> Headline:
         unlabelled=_whereabouts(subject, ~subject.labelled),
         labelled=_whereabouts(subject, subject.labelled),
         unreadable=subject.unreadable,
+        left_out=subject.left_out,
         n_edits=subject.n_edits,
         primary=results["primary"],
         scores=results["systems"].get(results["primary"]),

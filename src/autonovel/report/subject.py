@@ -41,6 +41,7 @@ class Subject:
         true_names: names of the true classes.
         shape: channels, height and width of the images as they were learned from.
         unreadable: how many input files are not among the images.
+        left_out: images marked as junk before the run, which it did not look at.
         n_edits: corrections in force.
         found_names: names of the classes as they were found, by number.
     """
@@ -60,6 +61,7 @@ class Subject:
     true_names: tuple[str, ...]
     shape: tuple[int, ...]
     unreadable: int = 0
+    left_out: int = 0
     n_edits: int = 0
     found_names: Mapping[int, str] = field(default_factory=dict)
 
@@ -105,6 +107,7 @@ def as_found(images: ImageSet, found: Discovery) -> Subject:
         true_names=() if images.truth is None else _true_names(images),
         shape=tuple(images.images.shape[1:]),
         unreadable=len(found.unreadable),
+        left_out=len(found.junk),
         found_names=names,
     )
 
@@ -144,6 +147,7 @@ def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
         true_names=() if truth is None else truth.names,
         shape=tuple(run.facts["images"][1:]),
         unreadable=int((found.class_of == UNREADABLE).sum()),
+        left_out=int((~run.seen & (found.class_of != UNREADABLE)).sum()),
         n_edits=sum(edit.in_force for edit in run.edits()),
         found_names=found.names,
     )
