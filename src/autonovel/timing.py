@@ -23,6 +23,7 @@ from autonovel.passes import batch_size, side_by_side
 from autonovel.settings import Recipe
 from autonovel.training import optimisers
 from autonovel.training.loop import DEFAULT_THREADS
+from autonovel.training.ranks import ALONE
 from autonovel.training.stage import OnMaterial, Stage
 from autonovel.training.steps import Step
 
@@ -156,7 +157,7 @@ class _Blank(Resident):
     def __init__(self, images: ImageSet, device: torch.device) -> None:
         assert isinstance(images.images, Tensor)
         self.images = images.images[:1].to(device).expand(len(images), *images.images.shape[1:])
-        self.y, self.truth = images.y.to(device), None
+        self.y, self.truth, self.ranks = images.y.to(device), None, ALONE
 
 
 def _seconds(work: object, device: torch.device) -> float:
