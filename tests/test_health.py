@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ from torch import Tensor, nn
 from autonovel.commands import run_recipe
 from autonovel.data import Batch
 from autonovel.errors import GuardError, UsageError
+from autonovel.launch import Launch
 from autonovel.networks import Model
 from autonovel.run_folder import write_json
 from autonovel.training import health, remedies
+from autonovel.training.loop import run_stage
+from autonovel.training.ranks import Ranks
 from autonovel.training.stage import Progress, Terms
-from every_stage import OF_METHODS, STAGES, Told, equal, line, ready, section_of, some_images, train
+from autonovel.variants import may_share
+from every_stage import OF_METHODS, STAGES, Told, context_in, equal, line, ready, section_of, some_images, train
 from runs import TINY
 
 Fault = Callable[[Model, Terms, Tensor], Terms]  # of the model, what a step returned, and whether it is the one
@@ -91,7 +96,7 @@ def test_a_learning_rate_that_is_far_too_high(tmp_path: Path, name: str, rate: f
         train(tmp_path, name, **{setting: rate} | ENDLESS)
     said, stage = str(error.value), line(name)[-1].name
     assert any(f"stage {stage}, epoch {n + 1}: " in said for n in range(epochs)), said
-    assert f"--resume --set {section}.{setting}={rate / 10:g} (now {rate:g})" in said and "is kept" in said
+    assert f"is kept: the same call with {section}.{setting}={rate / 10:g} (now {rate:g}) goes on from there" in said
     assert json.loads((tmp_path / "stages" / stage / remedies.STOPPED).read_text())["stage"] == stage
 
 
@@ -220,13 +225,16 @@ def tiny(folder: Path, changes: list[str], resume: bool) -> None:
 
 def test_a_stopped_run_goes_on_with_a_lower_rate(tmp_path: Path) -> None:
     folder, first = tmp_path / "run", ["run.systems=rankstats", "joint.lr=1e30", "joint.schedule=constant"]
-    with pytest.raises(GuardError, match=r"--resume --set joint\.lr=1e\+29"):
+    with pytest.raises(GuardError, match=r"joint\.lr=1e\+29 \(now 1e\+30\) goes on from there"):
         tiny(folder, first, False)
     with pytest.raises(UsageError, match="other settings"):  # stage 2 is finished
         tiny(folder, [*first, "supervised.lr=0.01"], True)
     tiny(folder, [*first, "joint.lr=0.05"], True)
     facts = json.loads((folder / "run.json").read_text())
-    assert facts["recipe"]["joint.lr"] == 0.05
+    assert facts["recipe"]["joint.lr"] == facts["changed"]["joint.lr"] == 0.05
+    assert (
+        json.loads((folder / "results.json").read_text())["changed"]["joint.lr"] == 0.05
+    )  # no run without it is alike
     assert facts["parts"][-1]["altered"]["joint.lr"] == [1e30, 0.05]
     tiny(tmp_path / "plain", [*first, "joint.lr=0.05"], False)
     assert (folder / "discovery.csv").read_bytes() == (tmp_path / "plain" / "discovery.csv").read_bytes()
@@ -244,6 +252,45 @@ def test_settings_of_what_is_done_do_not_change(tmp_path: Path) -> None:
     assert not remedies.may_change(place, facts, ["supervised.lr"])
     assert not remedies.may_change(place, facts, ["incremental.epochs"])
     assert not remedies.may_change(tmp_path, facts, ["incremental.lr"])
+
+
+def test_a_finished_stage_keeps_the_rate_it_had_when_another_section_gets_a_lower_one(tmp_path: Path) -> None:
+    """[incremental] has [joint]'s rate unless it has one; it is done, and the advice is to lower joint.lr."""
+    place = tmp_path / "run"
+    write_json(place / "stages" / "3-joint" / remedies.FINISHED, {})
+    write_json(place / "systems" / "rankstats" / "stages" / "3-joint" / remedies.STOPPED, {})
+    facts = {"primary": "rankstats-incremental", "parts": []}
+    now = {"joint.lr": 0.01, "incremental.lr": 0.01}
+    differing = {key: (0.1, value) for key, value in now.items()}
+    assert remedies.too_late_to_inherit(place, facts, differing, now) == {"incremental.lr"}
+    assert remedies.may_change(place, facts, ["joint.lr"])
+    later = {"primary": "rankstats-incremental", "parts": [{"altered": {"joint.lr": [0.1, 0.01]}}]}
+    only = {"incremental.lr": (0.1, 0.01)}  # joint.lr is in run.json by now
+    assert remedies.too_late_to_inherit(place, later, only, now) == {"incremental.lr"}
+    assert not remedies.too_late_to_inherit(place, facts, only, now), "nobody has altered joint.lr"
+    assert not remedies.too_late_to_inherit(place, facts, differing, now | {"incremental.lr": 0.02})
+
+
+def test_stages_with_settings_changed_under_way_are_not_shared() -> None:
+    facts = {"recipe": {"supervised.lr": 0.01}, "digest": "d", "seed": 0, "device": "cpu", "parts": []}
+    assert may_share(facts, dict(facts))
+    assert may_share(facts, facts | {"recipe": {"supervised.lr": 0.01, "supervised.scratch_epochs": 0}}), "its default"
+    for key, shared in (("supervised.lr", False), ("joint.lr", True)):
+        altered = facts | {"parts": [{"altered": {key: [0.1, 0.01]}}]}
+        assert may_share(facts, altered) == may_share(altered, facts) == shared
+
+
+def test_processes_that_torchrun_starts_again_do_not_repeat_a_stop(tmp_path: Path) -> None:
+    here = Launch(world=1, name="host:1:2", restarts=1)
+    context = replace(context_in(tmp_path, system="rankstats"), ranks=Ranks(here))
+    model, stage = ready("joint")
+    stopped = tmp_path / "stages" / stage.name / remedies.STOPPED
+    write_json(stopped, {"seen": "stage 3-joint, epoch 2: gone", "launch": here.name})
+    with pytest.raises(GuardError, match=r"epoch 2: gone\. With the same settings it would end the same way"):
+        run_stage(model, stage, some_images(), context)
+    write_json(stopped, {"seen": "stage 3-joint, epoch 2: gone", "launch": "host:1:1"})  # settings may be others now
+    run_stage(*ready("joint"), some_images(), context)
+    assert not stopped.exists()
 
 
 def test_every_stage_has_a_section() -> None:

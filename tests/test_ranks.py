@@ -301,8 +301,9 @@ def test_only_the_same_torchrun_goes_on_by_itself(tmp_path: Path) -> None:
     assert started_again(tmp_path, here)
     assert not started_again(tmp_path, replace(here, name="host:2")), "somebody else's run is not touched"
     assert not started_again(tmp_path, Launch()), "nor is any without torchrun"
-    (tmp_path / "run.json").write_text("torn")
-    assert not started_again(tmp_path, here)
+    for damaged in ("torn", "[]", '{"parts": ["x"]}', '{"parts": []}'):
+        (tmp_path / "run.json").write_text(damaged)
+        assert not started_again(tmp_path, here)
 
 
 def test_statistics_of_whole_batches_are_for_trunks_alone() -> None:

@@ -5,19 +5,29 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from autonovel import stopping
+from autonovel import side_by_side, stopping
+from autonovel.errors import AutonovelError
 from runs import TINY, autonovel, numbers
 from stopped_runs import in_journal, stop_when
 
 ALONE = ['run.systems=["rankstats"]', "run.report=false"]
 
 
-def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own() -> None:
+@pytest.fixture
+def in_the_foreground() -> Iterator[None]:
+    """Tests may run as a shell's background job, where SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own(in_the_foreground: None) -> None:
     for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")):
         before = signal.getsignal(number)
         with stopping.heeded():
@@ -31,8 +41,26 @@ def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own() -> None:
             said = [stopping.in_words([verb, "--out", "here"]) for verb in ("run", "reproduce", "evaluate")]
             assert ["--resume" in one for one in said] == [True, False, False]
             assert ["the same command" in one for one in said] == [True, True, False]
+            assert stopping.going_on(["run"], "a.b=1") == "the same command with --resume --set a.b=1"
+            assert stopping.going_on(["reproduce"], "a.b=1") == "the same command with --set a.b=1"
         assert signal.getsignal(number) is before and stopping.asked() is None
         stopping.check()
+
+
+def test_a_stop_is_not_taken_for_a_failure_of_one_run(monkeypatch: pytest.MonkeyPatch, in_the_foreground: None) -> None:
+    """A child that was stopped too may die first, and its error come before the signal's."""
+    made: list[object] = []
+
+    def dies(order: object, *_: object, **__: object) -> None:
+        made.append(order)
+        with pytest.raises(stopping.Stopped):
+            os.kill(os.getpid(), signal.SIGINT)
+        raise AutonovelError("a worker has died")
+
+    monkeypatch.setattr(side_by_side, "_make", dies)
+    with stopping.heeded(), pytest.raises(stopping.Stopped):
+        side_by_side.carry_out(["one", "two"], 1, Console())  # type: ignore[list-item]
+    assert made == ["one"]
 
 
 def test_other_threads_leave_signals_alone() -> None:

@@ -105,7 +105,9 @@ def _say_stopped() -> None:
 
 
 def _tell(error: AutonovelError) -> None:
-    """Print an error; of several processes, one of them does."""
+    """Print an error; of several processes, one of them does, and of being stopped the first one."""
+    if error.exit_code == INTERRUPTED and launch().rank:
+        return
 
     def tell(error: AutonovelError) -> None:
         typer.echo(f"error: {visible(str(error))}", err=True)

@@ -185,7 +185,7 @@ def train_run(
             outcome = pipeline.run(replace(job, train=train, test=test))
         finally:
             display.close()
-        if outcome is not None:
+        if outcome is not None or (ranks.launch.local_rank == 0 and not ranks.first):  # another machine has its own
             discard_cache(folder)
     if outcome is None:
         done = f"Stage {max(stages)} is done in {folder}; the same command with --resume and later --stages goes on."

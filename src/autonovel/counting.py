@@ -4,7 +4,6 @@ Stage 1 uses no labels and is the run's own.  Stage 2 is the run's own too where
 otherwise it is trained anew without those classes, under ``count/`` in the run folder.
 """
 
-import contextlib
 import math
 import statistics
 import time
@@ -22,7 +21,7 @@ from autonovel.embedding import features
 from autonovel.methods.pretrained_kmeans import own_features
 from autonovel.methods.supervised import Supervised
 from autonovel.probes import FEWEST_PROBES, FEWEST_TAUGHT, Probes, probe_sets
-from autonovel.run_folder import FORMAT, read_json, write_json
+from autonovel.run_folder import FORMAT, explained, read_json, write_json
 from autonovel.settings import Count, Recipe
 from autonovel.training.loop import run_stage
 from autonovel.variants import PROBES
@@ -141,7 +140,7 @@ def _forget_other_probes(job: "Job", hidden: tuple[int, ...]) -> None:
     note = job.folder / "count" / PROBES
     content = {"probes": list(hidden)}
     if not note.exists() or read_json(note) != content:
-        with contextlib.suppress(OSError):
+        with explained(job.folder):
             writing.remove(job.folder / "count")
         write_json(note, content)
 

@@ -30,6 +30,7 @@ class Launch:
         local_rank: number of this process on its machine.
         local_world: how many there are on its machine.
         name: which torchrun it was; empty where none was.
+        restarts: how often it has started these processes again.
     """
 
     rank: int = 0
@@ -37,6 +38,7 @@ class Launch:
     local_rank: int = 0
     local_world: int = 1
     name: str = ""
+    restarts: int = 0
 
 
 def launch(environment: Mapping[str, str] = os.environ) -> Launch:
@@ -48,7 +50,16 @@ def launch(environment: Mapping[str, str] = os.environ) -> Launch:
         int(environment.get(key, default)) for key, default in zip(keys, "0101", strict=True)
     )
     # the parent is torchrun itself, which stays the same over restarts; the first process's tells runs apart
-    return Launch(rank, world, local_rank, local_world, f"{socket.gethostname()}:{os.getppid()}")
+    name = f"{socket.gethostname()}:{os.getppid()}:{_began(os.getppid())}"
+    return Launch(rank, world, local_rank, local_world, name, int(environment.get("TORCHELASTIC_RESTART_COUNT", "0")))
+
+
+def _began(process: int) -> str:
+    """Return when a process began, in the system's own count: containers give many the same number."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):  # not Linux
+        return ""
 
 
 def check_command(command: str | None) -> None:
@@ -69,10 +80,9 @@ def started_again(folder: Path, here: Launch) -> bool:
     if not here.name or not (folder / "run.json").exists():
         return False
     try:
-        parts: list[dict[str, Any]] = read_json(folder / "run.json").get("parts", [])
-    except (RunFolderError, AttributeError):
+        return bool(read_json(folder / "run.json")["parts"][-1].get("launch") == here.name)
+    except (RunFolderError, AttributeError, KeyError, IndexError, TypeError):
         return False  # what is wrong with it will be said where it is used
-    return bool(parts) and parts[-1].get("launch") == here.name
 
 
 def end_at_once(code: str | int | None) -> NoReturn:

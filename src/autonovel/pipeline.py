@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from autonovel import agreement, choosing, counting, discovery, doubts, networks, record
+from autonovel import agreement, choosing, counting, discovery, doubts, networks, record, stopping
 from autonovel.cached_views import FEATURES, with_cached_views
 from autonovel.companion import Companions
 from autonovel.data import ImageSet, channel_statistics, share_of
@@ -33,7 +33,7 @@ from autonovel.methods import METHODS, WITHOUT_STAGE_2, Problem
 from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.rotnet import Rotation
-from autonovel.methods.supervised import Supervised
+from autonovel.methods.supervised import supervised_stage
 from autonovel.network_file import keep_network
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
@@ -196,6 +196,7 @@ def _noting(failures: list[AutonovelError], ranks: Ranks) -> Iterator[None]:
     try:
         yield
     except AutonovelError as error:
+        stopping.check()  # what a dying child raised may have come before the signal's own
         if ranks.world > 1 and not isinstance(error, GuardError):
             raise
         failures.append(error)
@@ -263,10 +264,7 @@ def shared_stages(job: Job) -> dict[str, Stage]:
     if r.pretrain.kind == "prototypical":
         stages["prototypical"] = Prototypical(r.pretrain, job.seed)
     if r.supervised.epochs:
-        from_scratch = r.pretrain.kind == "supervised"
-        epochs = (from_scratch and r.supervised.scratch_epochs) or r.supervised.epochs
-        learning = replace(r.supervised, epochs=epochs)
-        stages["supervised"] = Supervised(learning, job.train.n_known, job.seed, from_scratch)
+        stages["supervised"] = supervised_stage(r, job.train.n_known, job.seed)
     return stages
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 
-from autonovel import writing
+from autonovel import stopping, writing
 from autonovel.data.decode import EXTENSIONS
 from autonovel.data.paths import images_at, listed
 from autonovel.discovery import UNREADABLE
@@ -207,7 +207,7 @@ def _writer(to: str, form: str) -> Iterator[Callable[[list[dict[str, Any]]], Non
     except OSError as error:
         raise RunFolderError(f"cannot write {to}: {error.strerror or error}.{_kept(beside)}") from error
     except KeyboardInterrupt:
-        raise StoppedError(f"interrupted.{_kept(beside)}") from None
+        raise StoppedError(f"{stopping.how()}.{_kept(beside)}") from None
 
 
 @contextlib.contextmanager
@@ -229,7 +229,7 @@ def _quiet_pipe() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter flushes once more
         raise SystemExit(0) from None
     except KeyboardInterrupt:
-        raise StoppedError("interrupted; the rows written so far are whole.") from None
+        raise StoppedError(f"{stopping.how()}; the rows written so far are whole.") from None
 
 
 class _Encoding:

@@ -19,7 +19,7 @@ from autonovel.errors import RunFolderError, UsageError
 from autonovel.run_folder import FORMAT, check_format, write_json
 from autonovel.settings import PLACES, Recipe
 from autonovel.shapes import run_facts
-from autonovel.training.remedies import may_change
+from autonovel.training.remedies import may_change, too_late_to_inherit
 
 PIXELS = "kmeans-pixels"
 
@@ -45,9 +45,10 @@ def begin(
     if path.exists():
         before = check_format(folder)
         altered = _check_same(before, settings, seed, images, n_new, folder)
-        recipe_now = before["recipe"] | {key: new for key, (_, new) in altered.items()}
+        gentler = {key: new for key, (_, new) in altered.items()}
+        now = {key: before.get(key, {}) | gentler for key in ("recipe", "changed")}
         part |= {"altered": altered} if altered else {}
-        write_json(path, before | {"recipe": recipe_now, "parts": [*before.get("parts", []), part]})
+        write_json(path, before | now | {"parts": [*before.get("parts", []), part]})
         return
     facts = {
         "format": FORMAT,
@@ -85,6 +86,8 @@ def _check_same(
     there = recipe.flatten(Recipe()) | before.get("recipe", {})  # a setting younger than the run had its default
     then = there | {"seed": before.get("seed"), "n_new": before.get("n_new")}
     other = {k: (then.get(k), now[k]) for k in now if now[k] != then.get(k) and k not in PLACES}
+    settled = too_late_to_inherit(folder, before, other, now)
+    other = {k: values for k, values in other.items() if k not in settled}
     altered = other if other and may_change(folder, before, other) else {}
     changed = [f"{k}: {was!r} there, {new!r} now" for k, (was, new) in other.items() if k not in altered]
     if not same_images(before, images):

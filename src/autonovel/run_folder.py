@@ -29,7 +29,7 @@ RESULTS = "results.json"
 def replace_file(path: Path, content: bytes) -> None:
     """Put ``content`` at ``path`` in one step: readers see the old file or the new one, never a part."""
     _check_still_there(path)
-    with _explained(path):
+    with explained(path):
         writing.replace_file(path, content)
 
 
@@ -66,7 +66,7 @@ class Journal:
         if self._torn:
             self._rewrite()
         _check_still_there(self.path)
-        with _explained(self.path):
+        with explained(self.path):
             writing.append(self.path, _encode(line))
         self.lines.append(line)
 
@@ -111,7 +111,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, overwrite: bool = False) -> "RunFolder":
         """Return a new, empty, locked run folder; an existing one is replaced only if told so."""
-        with _explained(path):
+        with explained(path):
             there, is_folder = path.exists(), path.is_dir()
             begun = is_folder and not _barely_begun(path)
         if there and not is_folder:
@@ -124,7 +124,7 @@ class RunFolder:
                 )
             if not _is_run(path):
                 raise UsageError(f"{path} is not a run folder, so --overwrite does not touch it. Choose another --out.")
-        with _explained(path):
+        with explained(path):
             writing.make_folder(path)
         folder = cls(path, _lock(path))
         try:
@@ -187,7 +187,7 @@ def _empty(path: Path, keep_cache: bool = False) -> None:
     that --overwrite still accepts it.
     """
     entries = sorted(path.iterdir(), key=lambda entry: (entry.name != RESULTS, entry.name == "run.json", entry.name))
-    with _explained(path):
+    with explained(path):
         for entry in entries:
             if entry.name != LOCK and not (keep_cache and entry.name == CACHE):
                 writing.remove(entry)
@@ -203,7 +203,7 @@ def sweep(path: Path) -> None:
             if entry.name not in (CACHE, SYSTEMS):
                 sweep(entry)
         elif entry.name.endswith(PARTIAL):
-            with _explained(entry):
+            with explained(entry):
                 writing.remove(entry)
 
 
@@ -227,7 +227,7 @@ def check_format(path: Path) -> dict[str, Any]:
 def subfolder_lock(path: Path, patience: float = 5.0) -> RunFolder:
     """Return ``path`` as a locked folder of its own, waiting a little for a dying owner to let go."""
     _check_still_there(path)
-    with _explained(path):
+    with explained(path):
         writing.make_folder(path)
     return RunFolder(path, _lock(path, patience))
 
@@ -253,7 +253,7 @@ if hasattr(os, "register_at_fork"):
 
 def _lock(path: Path, patience: float = 0.0) -> IO[bytes]:
     """Return the open lock file of ``path``; the system frees it when the process ends, killed or not."""
-    with _explained(path):
+    with explained(path):
         file = writing.open_lock(path / LOCK)
     _LOCKS[id(file)] = file
     deadline = time.monotonic() + patience
@@ -296,7 +296,7 @@ def _check_still_there(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """Turn the system's refusal to write into an error that says where and what to do."""
     try:
         yield

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from autonovel import writing
+from autonovel import stopping, writing
 from autonovel.companion import usable_cores
 from autonovel.errors import AutonovelError
 from autonovel.variants import Variant
@@ -54,6 +54,7 @@ def carry_out(orders: Sequence[RunOrder], beside: int, console: Console) -> None
             try:
                 _make(order, None, announced=place > 0)
             except AutonovelError as error:
+                stopping.check()  # what a dying child raised may have come before the signal's own
                 console.print(f"error: {order.folder.name}: {error}", highlight=False, markup=False)
                 failures.append(error)
     else:

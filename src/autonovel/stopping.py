@@ -41,11 +41,28 @@ def exit_code() -> int:
 
 def in_words(command: Sequence[str]) -> str:
     """Return what a person is told who gave this ``command``, and how it goes on."""
-    how = "terminated" if asked() == signal.SIGTERM else "interrupted"
-    verb = next((word for word in command if not word.startswith("-")), "")
+    if _verb(command) in (*RESUMED, *REPEATED):
+        return f"{how()}; {going_on(command)} goes on from the last checkpoint."
+    return f"{how()}."
+
+
+def how() -> str:
+    """Return the word for the signal that asked this process to end."""
+    return "terminated" if asked() == signal.SIGTERM else "interrupted"
+
+
+def going_on(command: Sequence[str], setting: str = "") -> str:
+    """Return what goes on with the work of a ``command``, with another ``setting``; not every one has ``--resume``."""
+    verb = _verb(command)
     if verb in RESUMED:
-        return f"{how}; the same command with --resume goes on from the last checkpoint."
-    return f"{how}; the same command goes on from the last checkpoint." if verb in REPEATED else f"{how}."
+        return "the same command with --resume" + (f" --set {setting}" if setting else "")
+    if verb in REPEATED:
+        return "the same command" + (f" with --set {setting}" if setting else "")
+    return "the same call" + (f" with {setting}" if setting else "")  # of a Discoverer, say
+
+
+def _verb(command: Sequence[str]) -> str:
+    return next((word for word in command if not word.startswith("-")), "")
 
 
 @contextlib.contextmanager

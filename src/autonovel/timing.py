@@ -16,7 +16,7 @@ from autonovel.device import precision, torch_settings
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.dtc import Sharpen
 from autonovel.methods.rotnet import Rotation
-from autonovel.methods.supervised import Supervised
+from autonovel.methods.supervised import supervised_stage
 from autonovel.networks import Adapted, Model
 from autonovel.networks.folded import folded
 from autonovel.passes import batch_size, side_by_side
@@ -56,7 +56,7 @@ def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, fl
         if recipe.pretrain.kind == "rotation":
             out["rotation"] = _stage(model, Rotation(recipe.pretrain, 0), images, device)
         if recipe.supervised.epochs:
-            out["supervised"] = _stage(model, Supervised(recipe.supervised, images.n_known, 0), images, device)
+            out["supervised"] = _stage(model, supervised_stage(recipe, images.n_known, 0), images, device)
         systems = 0.0
         for name in recipe.run.systems:
             for stage in METHODS[name].stages(recipe, problem) if name in METHODS else []:

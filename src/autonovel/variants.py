@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autonovel import recipe
 from autonovel.run_folder import check_format, replace_file
-from autonovel.settings import PLACES
+from autonovel.settings import PLACES, Recipe
 
 FULL = "full"
 WHICH_ARE_NEW = ("data.alphabet", "data.subset")
@@ -79,15 +80,20 @@ def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
     Which new classes there are is no matter where neither stage sees their images; the basis tells.
     """
-    same = _alike(one, other, SHARED_SECTIONS)
+    same = _alike(one, other, SHARED_SECTIONS) and not any(map(_altered_on_the_way, (one, other)))
     return same and _basis(one) == _basis(other) and all(one[key] == other[key] for key in ("seed", "device"))
+
+
+def _altered_on_the_way(facts: dict[str, Any]) -> bool:
+    """Tell whether settings of a run's stages 1 and 2 were changed under way, after a guard's stop."""
+    return any(key.startswith(SHARED_SECTIONS) for part in facts.get("parts", []) for key in part.get("altered", {}))
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...]) -> bool:
     """Tell whether two runs have the same settings in ``sections``, but for where images lie and which are new."""
-    keys = {key for facts in (one, other) for key in facts["recipe"] if key.startswith(sections)}
-    compared = keys - {*PLACES, *WHICH_ARE_NEW}
-    return all(one["recipe"].get(key) == other["recipe"].get(key) for key in compared)
+    mine, others = (recipe.flatten(Recipe()) | facts["recipe"] for facts in (one, other))  # what is younger: default
+    compared = {key for key in {*mine, *others} if key.startswith(sections)} - {*PLACES, *WHICH_ARE_NEW}
+    return all(mine.get(key) == others.get(key) for key in compared)
 
 
 def _basis(facts: dict[str, Any]) -> Any:

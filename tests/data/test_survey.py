@@ -1,6 +1,8 @@
 """A look at many files goes block by block: it goes on where it stopped, and other runs take its blocks over."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,6 +61,21 @@ def test_blocks_add_up_to_the_whole(pixels: FilePixels, tmp_path: Path, monkeypa
     rows = [row for row in range(N) if row != 6]
     assert torch.equal(held[: N - 1], pixels[rows])
     assert made.sums_by_image.shape == (N - 1, 8) and len(made.sums_by_image.unique(dim=0)) == N - 1
+
+
+@pytest.mark.parametrize(
+    "damage", [{"sums": "00" * 8}, {"broken": {"99": "x"}}, {"counts": [[0] * 256]}, {"format": 0}]
+)
+def test_a_block_that_does_not_fit_its_files_is_made_anew(
+    pixels: FilePixels, tmp_path: Path, damage: dict[str, Any]
+) -> None:
+    wanted = survey(pixels, tmp_path / "kept", Silent())
+    whole = module._place(pixels, tmp_path / "kept")
+    for path in (whole, tmp_path / "kept" / sorted(blocks(tmp_path / "kept"))[0]):
+        path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    found = survey(pixels, tmp_path / "kept", Silent())
+    assert found.broken == wanted.broken and found.fingerprint == wanted.fingerprint
+    assert torch.equal(found.counts, wanted.counts)
 
 
 def test_an_interrupted_look_goes_on(pixels: FilePixels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

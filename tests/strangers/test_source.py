@@ -140,3 +140,33 @@ def test_every_locked_package_has_its_checksums(extra: str) -> None:
     assert names <= pinned and "hatchling" in pinned
     assert not {name for name in pinned if name.startswith(("torch", "nvidia", "cuda", "triton"))}, "torch is elsewhere"
     assert "torch==" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
+
+
+WRITES = {
+    "mkdir",
+    "write_text",
+    "write_bytes",
+    "touch",
+    "unlink",
+    "rmtree",
+    "copytree",
+    "rename",
+    "replace",
+    "makedirs",
+}
+
+
+def test_all_writes_go_through_the_one_module_that_crashes_are_tried_in() -> None:
+    found = []
+    for path in FILES:
+        if path.name == "writing.py":
+            continue
+        for name, words in calls(ast.parse(path.read_text(encoding="utf-8"))):
+            owner, _, short = name.rpartition(".")
+            of_text = short in ("replace", "rename") and owner not in (
+                "os",
+                "shutil",
+            )  # str.replace, dataclasses.replace
+            if (short in WRITES and owner != "writing" and not of_text) or (short == "open" and "mode" in words):
+                found.append(f"{path.relative_to(SOURCE)} calls {name}")
+    assert not found

@@ -10,13 +10,14 @@ import json
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from autonovel import writing
+from autonovel import stopping, writing
 from autonovel.data.streamed import FilePixels
 from autonovel.training.display import Display
 
@@ -76,16 +77,16 @@ def survey(pixels: FilePixels, folder: Path, display: Display, into: Tensor | No
 
 def kept_survey(pixels: FilePixels, folder: Path) -> Survey | None:
     """Return what is kept in ``folder`` of an earlier look at these very files; None if nothing is."""
-    return _load(_place(pixels, folder))
+    return _load(_place(pixels, folder), len(pixels), pixels.shape[1])
 
 
 def adopt_blocks(folder: Path, base: Path) -> None:
     """Link the blocks kept in ``base`` into ``folder``: those of files that are not there are never asked for."""
     for block in base.glob("survey-*.json"):
         if not (folder / block.name).exists():
-            folder.mkdir(parents=True, exist_ok=True)
             try:
-                os.link(block, folder / block.name)
+                writing.make_folder(folder)
+                writing.place_file(folder / block.name, partial(os.link, block))
             except OSError:  # another disk, or one without links: the files are looked at again
                 return
 
@@ -103,15 +104,15 @@ def _look(pixels: FilePixels, folder: Path, display: Display, into: Tensor | Non
     sums = bytearray()
     for rows in blocks:
         place = folder / f"survey-block-{pixels.files.key_of_rows(rows.numpy(), pixels.side, pixels.channels)}.json"
-        known = _load(place) if into is None and len(blocks) > 1 else None
-        if known is None:
-            good = len(sums) // SUM
-            seen = _look_at(pixels, rows, progress, into[good:] if into is not None else None)
-            if len(blocks) > 1:
-                _save(place, seen)
-        else:
+        known = _load(place, len(rows), pixels.shape[1]) if len(blocks) > 1 else None
+        if known is not None and into is None:
             seen = known
             progress.skip(len(rows))
+        else:
+            good = len(sums) // SUM
+            seen = _look_at(pixels, rows, progress, into[good:] if into is not None else None)
+            if known is None and len(blocks) > 1:
+                _save(place, seen)
         first = int(rows[0])
         broken |= {first + row: reason for row, reason in seen.broken.items()}
         counts += seen.counts
@@ -158,19 +159,23 @@ class _Progress:
 
     def more(self, count: int) -> None:
         """Count images just looked at; tell now and then."""
+        stopping.check()
         self.done, self.looked = self.done + count, self.looked + count
         if time.monotonic() - self.told >= SECONDS_BETWEEN_UPDATES:
             self.told = time.monotonic()
             self.display.update(TITLE, self.done, {}, self.looked / (self.told - self.start))
 
 
-def _load(path: Path) -> Survey | None:
+def _load(path: Path, rows: int, channels: int) -> Survey | None:
+    """Return what is kept at ``path`` of a look at so many images; None if nothing is, or nothing that fits them."""
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             return None
         broken = {int(row): str(reason) for row, reason in content["broken"].items()}
-        return Survey(broken, torch.tensor(content["counts"], dtype=torch.int64), bytes.fromhex(content["sums"]))
+        counts, sums = torch.tensor(content["counts"], dtype=torch.int64), bytes.fromhex(content["sums"])
+        whole = counts.shape == (channels, 256) and len(sums) == SUM * (rows - len(broken))
+        return Survey(broken, counts, sums) if whole and all(0 <= row < rows for row in broken) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, RecursionError):
         return None  # not there, or not whole: look anew
 

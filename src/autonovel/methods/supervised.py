@@ -1,6 +1,6 @@
 """Stage 2: learn to classify the known classes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autonovel import draws, settings
 from autonovel.data import Batch, ImageSet, Merged, Sampler
@@ -9,6 +9,13 @@ from autonovel.methods.views import augmentation
 from autonovel.networks import Model
 from autonovel.objectives import cross_entropy
 from autonovel.training.stage import Progress, Terms
+
+
+def supervised_stage(recipe: settings.Recipe, n_known: int, seed: int) -> "Supervised":
+    """Return stage 2 of a recipe; without pretraining it teaches every block, for epochs of its own."""
+    from_scratch = recipe.pretrain.kind == "supervised"
+    epochs = (from_scratch and recipe.supervised.scratch_epochs) or recipe.supervised.epochs
+    return Supervised(replace(recipe.supervised, epochs=epochs), n_known, seed, from_scratch)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ What is wrong ends the run (exit code 3) with what was seen, where, and what to 
 written over a sound one, so that the run can go on from the last good epoch with gentler settings.
 """
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from autonovel import settings
+from autonovel import settings, stopping
 from autonovel.data import ImageSet
 from autonovel.errors import GuardError
 from autonovel.networks import Model, Trunk
@@ -51,6 +52,11 @@ class Health:
         """Say what happened before, and refuse weights that were spoilt before the first step."""
         if (self.place / remedies.STOPPED).exists():
             before = read_json(self.place / remedies.STOPPED)
+            here = self.context.ranks.launch
+            if here.restarts and before.get("launch") == here.name:  # torchrun only repeats the command
+                raise GuardError(
+                    f"{before['seen']}. With the same settings it would end the same way: {self._go_on()}."
+                )
             self.context.display.say(
                 f"{self.stage.name} was stopped before ({before['seen']}). With the same settings it ends the same way."
             )
@@ -92,7 +98,8 @@ class Health:
     def _stop(self, epoch: int, wrong: str, so: str, good: int) -> GuardError:
         """Keep on record why the stage is stopped, and return the error that says so."""
         seen = f"{self._where(epoch)}: {wrong}"
-        write_json(self.place / remedies.STOPPED, {"stage": self.stage.name, "epoch": epoch, "seen": seen})
+        content = {"stage": self.stage.name, "epoch": epoch, "seen": seen, "launch": self.context.ranks.launch.name}
+        write_json(self.place / remedies.STOPPED, content)
         advice = ADVICE + PRECISE if so else JOINT_ADVICE if isinstance(self.stage.settings, settings.Joint) else ADVICE
         going_on = "" if so else " (--keep-going trains on all the same.)"
         kept = f"The state after epoch {good}" if good else "The state before this stage"
@@ -101,8 +108,8 @@ class Health:
     def _go_on(self) -> str:
         """Return the command that goes on from the last good state."""
         rate = remedies.rate_of(self.stage.name, self.context.label)
-        lower = f" --set {rate}={self.stage.settings.lr / GENTLER:g} (now {self.stage.settings.lr:g})" if rate else ""
-        return f"go on from there with the same command and --resume{lower}"
+        lower = f"{rate}={self.stage.settings.lr / GENTLER:g} (now {self.stage.settings.lr:g})" if rate else ""
+        return f"{stopping.going_on(sys.argv[1:], lower)} goes on from there"
 
     def _constant(self) -> str | None:
         """Return in a sentence that the features no longer tell images apart, or None."""

@@ -18,6 +18,7 @@ SECTIONS = {
     "9-linear": "linear", "3-centres": "centres",
 }  # fmt: skip
 INCREMENTAL = "rankstats-incremental"
+HEIRS = {"incremental": "joint", "mcl": "kcl"}  # sections that have another one's settings unless they have their own
 
 
 def section(stage: str, system: str) -> str:
@@ -39,11 +40,36 @@ def may_change(folder: Path, facts: Mapping[str, Any], settings: Iterable[str]) 
         facts: its ``run.json``.
         settings: dotted names of those that differ.
     """
-    stages = list(_stages(folder, str(facts.get("primary", ""))))
-    if not any((place / STOPPED).exists() for place, _ in stages):
+    if not any((place / STOPPED).exists() for place, _ in _stages(folder, facts)):
         return False
-    done = {section(place.name, system) for place, system in stages if (place / FINISHED).exists()}
+    done = _finished(folder, facts)
     return all(key == PRECISION or _gentler(key, done) for key in settings)
+
+
+def too_late_to_inherit(
+    folder: Path, facts: Mapping[str, Any], differing: Mapping[str, tuple[Any, Any]], now: Mapping[str, Any]
+) -> set[str]:
+    """Return the settings that differ only because another section's was made gentler, of stages that were finished.
+
+    Args:
+        folder: the run folder.
+        facts: its ``run.json``.
+        differing: settings as they were and as they are asked for now.
+        now: all settings that are asked for.
+    """
+    altered = {key for part in facts.get("parts", []) for key in part.get("altered", {})} | set(differing)
+    done, found = _finished(folder, facts), set()
+    for key in differing:
+        own, _, name = key.partition(".")
+        origin = f"{HEIRS.get(own)}.{name}"
+        if own in done and name in REMEDIES and origin in altered and now.get(origin) == now[key]:
+            found.add(key)
+    return found
+
+
+def _finished(folder: Path, facts: Mapping[str, Any]) -> set[str]:
+    """Return the sections whose stages are finished."""
+    return {section(place.name, system) for place, system in _stages(folder, facts) if (place / FINISHED).exists()}
 
 
 def _gentler(key: str, done: set[str]) -> bool:
@@ -51,8 +77,9 @@ def _gentler(key: str, done: set[str]) -> bool:
     return name in REMEDIES and own not in done
 
 
-def _stages(folder: Path, primary: str) -> Iterator[tuple[Path, str]]:
+def _stages(folder: Path, facts: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Return the folder of every stage of a run and the system it belongs to."""
+    primary = str(facts.get("primary", ""))
     for place in sorted([*folder.glob("stages/*"), *folder.glob("count/stages/*")]):
         yield place, primary
     for place in sorted(folder.glob("systems/*/stages/*")):
