@@ -288,11 +288,18 @@ def _check_still_there(path: Path) -> None:
     """
     for file in _held():
         folder = Path(file.name).parent
-        if path.is_relative_to(folder) and not os.fstat(file.fileno()).st_nlink:
+        if path.is_relative_to(folder) and _is_deleted(file):
             raise RunFolderError(
                 f"{folder} was deleted or replaced while this process worked in it, so nothing more is written. "
                 "Start again, with another --out if it was replaced."
             )
+
+
+def _is_deleted(file: IO[bytes]) -> bool:
+    try:
+        return not os.fstat(file.fileno()).st_nlink
+    except ValueError:  # another thread has let go of it meanwhile
+        return False
 
 
 @contextlib.contextmanager

@@ -184,5 +184,7 @@ def model_parsers(place: Path) -> Iterator[Parser]:
     path = folder / "preprocessor_config.json"
     yield Parser("preprocessor_config.json", "json", [json.dumps(scaling).encode()], _restored(path, of_hub))
     path = place / "survey.json"
-    kept = {"format": 1, "broken": {"1": "x"}, "counts": [[1] * 256], "fingerprint": "ab"}
-    yield Parser("survey (cache)", "json", [json.dumps(kept).encode()], placed(path, partial(survey._load, path)))
+    kept = {"format": survey.FORMAT, "broken": {"1": "x"}, "counts": [[1] * 256], "sums": "ab" * survey.SUM}
+    path.write_text(json.dumps(kept))
+    assert survey._load(path, 2, 1) is not None
+    yield Parser("survey (cache)", "json", [json.dumps(kept).encode()], placed(path, partial(survey._load, path, 2, 1)))
