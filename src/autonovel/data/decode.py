@@ -161,4 +161,6 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, Image.DecompressionBombError):  # Pillow's sentence says how many there are first
         found = re.search(r"\d+", str(error))
         return too_many_pixels(int(found[0])) if found else str(error)
+    if isinstance(error, OSError) and error.strerror:  # without the number and the path, which are said elsewhere
+        return error.strerror
     return str(error).splitlines()[0] if str(error) else type(error).__name__
