@@ -95,6 +95,7 @@ def test_a_learning_rate_that_is_far_too_high(tmp_path: Path, name: str, rate: f
     with pytest.raises(GuardError) as error:
         train(tmp_path, name, **{setting: rate} | ENDLESS)
     said, stage = str(error.value), line(name)[-1].name
+    assert said.startswith(error.value.seen) and stage in error.value.seen and "Try" not in error.value.seen
     assert any(f"stage {stage}, epoch {n + 1}: " in said for n in range(epochs)), said
     assert f"is kept: the same call with {section}.{setting}={rate / 10:g} (now {rate:g}) goes on from there" in said
     assert json.loads((tmp_path / "stages" / stage / remedies.STOPPED).read_text())["stage"] == stage

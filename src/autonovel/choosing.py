@@ -155,7 +155,7 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
         try:
             result = pipeline.system(trial, name, folder / "systems" / name)
         except GuardError as error:  # a system that collapses has found nothing
-            job.display.say(f"In trial {number + 1}, {LABELS[name]} failed: {error}")
+            job.display.say(f"In trial {number + 1}, {LABELS[name]} failed: {error.seen or error}")
             found[name] = 0.0
             continue
         scores = record.system_scores(part.images, result.embedding)

@@ -21,6 +21,7 @@ class GuardError(AutonovelError):
     """A run that failed its own guards: collapsed, or no longer finite."""
 
     exit_code = 3
+    seen = ""  # what was found, without what to do about it
 
 
 class RunFolderError(AutonovelError):

@@ -103,7 +103,9 @@ class Health:
         advice = ADVICE + PRECISE if so else JOINT_ADVICE if isinstance(self.stage.settings, settings.Joint) else ADVICE
         going_on = "" if so else " (--keep-going trains on all the same.)"
         kept = f"The state after epoch {good}" if good else "The state before this stage"
-        return GuardError(f"{seen}{', ' + so if so else ''}. {advice}. {kept} is kept: {self._go_on()}." + going_on)
+        error = GuardError(f"{seen}{', ' + so if so else ''}. {advice}. {kept} is kept: {self._go_on()}." + going_on)
+        error.seen = seen
+        return error
 
     def _go_on(self) -> str:
         """Return the command that goes on from the last good state."""
