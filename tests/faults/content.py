@@ -12,7 +12,8 @@ from safetensors.torch import load as load_tensors
 from autonovel.run_folder import LOCK
 from autonovel.writing import PARTIAL, PREVIOUS
 
-TIMES = ("seconds", "started", "finished", "parts", "peak_memory", "command", "time", "images_per_second")
+TIMES = ("seconds", "started", "finished", "parts", "peak_memory", "command", "time", "images_per_second",
+         "commit")  # fmt: skip  # which may be a new one by the end of a long sweep
 WHOLE = "whole"
 
 
