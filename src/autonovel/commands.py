@@ -130,6 +130,7 @@ def train_run(
     from autonovel.data.prepare import adopt_surveys, discard_cache, prepare_both
     from autonovel.run_folder import RunFolder
     from autonovel.shapes import read_results
+    from autonovel.training.loop import discard_leftovers
     from autonovel.training.ranks import ALONE
 
     console, settings, ranks = console or Console(), loaded.recipe, together or ALONE
@@ -173,6 +174,7 @@ def train_run(
         if ranks.lead(begin):
             if ranks.first:
                 discard_cache(folder)  # which a kill just after the end may have left
+                discard_leftovers(folder)
                 console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
                 print_results(console, read_results(folder / "results.json"))
             return folder

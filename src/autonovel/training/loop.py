@@ -98,6 +98,12 @@ def _seconds_of_finished(folder: Path) -> float | None:
     return float(read_json(folder / FINISHED)["seconds"])
 
 
+def discard_leftovers(run: Path) -> None:
+    """Delete what the stages of a finished run no longer need; a power cut may have brought it back."""
+    for place in sorted([*run.glob(f"stages/*/{FINISHED}"), *run.glob(f"systems/*/stages/*/{FINISHED}")]):
+        _discard(place.parent)
+
+
 def _discard(folder: Path) -> None:
     """Delete what only an unfinished stage needs, or what a kill has left of it; what stays does no harm."""
     for name in (CHECKPOINT, STOPPED):
