@@ -44,7 +44,7 @@ from autonovel.networks.imagenet_resnet import statistics as channel_constants
 from autonovel.settings import Recipe
 from autonovel.training import optimisers
 from autonovel.training.stage import Stage
-from autonovel.training.steps import Step
+from autonovel.training.steps import step_kind
 
 JPEG = (500, 375)  # pixels of a usual picture of ImageNet
 LISTED = 100_000  # names of files whose place in memory is measured
@@ -92,14 +92,11 @@ def our_step(stage: Stage, images: ImageSet, made: Recipe, device: torch.device)
     stage.prepare(model)
     model.to(device, memory_format=torch.channels_last).train()
     sampler = stage.sampler(images)
-    kind: type[Step] = Step
-    if device.type == "cuda":
-        from autonovel.training.cuda_graph import GraphStep
-
-        kind = GraphStep
     source = loader(images, device)
     source.start(sampler, range(1_000_000))
-    take = kind(model, stage, source, optimisers.make(stage.settings, model.parameters()), sampler.steps_per_epoch)
+    take = step_kind(device)(
+        model, stage, source, optimisers.make(stage.settings, model.parameters()), sampler.steps_per_epoch
+    )
 
     def batches() -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
         step = 0

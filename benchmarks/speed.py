@@ -23,7 +23,7 @@ from autonovel.methods.rankstats import Joint
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.training import optimisers
-from autonovel.training.steps import Step
+from autonovel.training.steps import step_kind
 
 BATCH, KNOWN, NEW = 128, 5, 5
 IMAGES = 100 * BATCH  # an epoch outlasts the measurement, so that the loader never starts anew inside it
@@ -103,13 +103,8 @@ def ours(stage: str, device: torch.device) -> Callable[[], int]:
     made.prepare(model)
     model.to(device, memory_format=torch.channels_last).train()
     sampler = made.sampler(images)
-    kind: type[Step] = Step
-    if device.type == "cuda":
-        from autonovel.training.cuda_graph import GraphStep
-
-        kind = GraphStep
     optimiser = optimisers.make(made.settings, model.parameters())
-    take = kind(model, made, Resident(images, device), optimiser, sampler.steps_per_epoch)
+    take = step_kind(device)(model, made, Resident(images, device), optimiser, sampler.steps_per_epoch)
     rows = sampler.epoch(0).to(device)
     u = draws.uniform(1, torch.arange(len(rows), device=device), rows, made.n_draws)
     count = 0

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from autonovel.cores import usable_cores
 from autonovel.errors import AutonovelError, GuardError
 from autonovel.training.display import Display
 
@@ -115,11 +116,6 @@ class Companions:
             for companion in self.running:
                 companion.stop()
         self.pool.shutdown(cancel_futures=True)
-
-
-def usable_cores() -> int:
-    """Return the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class EventDisplay:

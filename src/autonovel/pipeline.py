@@ -37,7 +37,7 @@ from autonovel.methods.supervised import supervised_stage
 from autonovel.network_file import keep_network
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
-from autonovel.run_folder import Journal, read_json, subfolder_lock, sweep, write_json
+from autonovel.run_folder import FINISHED, Journal, read_json, subfolder_lock, sweep, write_json
 from autonovel.settings import ALL_STAGES, Recipe
 from autonovel.training import checkpoint
 from autonovel.training.display import Display
@@ -146,7 +146,7 @@ def check_shares(job: Job) -> None:
 def _check_earlier_stages(job: Job) -> None:
     """Say which stages are there, and raise an error if one is neither there nor to be trained now."""
     for stage in shared_stages(job).values():
-        if (job.folder / "stages" / stage.name / "stage.json").exists():
+        if (job.folder / "stages" / stage.name / FINISHED).exists():
             job.display.say(f"{stage.name}: done before")
         elif stage.number not in job.stages and stage.number < max(job.stages):
             raise UsageError(

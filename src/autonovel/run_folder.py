@@ -20,6 +20,8 @@ from autonovel.writing import PARTIAL
 
 FORMAT = 1
 LOCK = ".lock"
+FINISHED = "stage.json"  # in the folder of a stage that is done
+ADVICE = "Free space or choose another folder with --out; what was finished before is kept."
 LABELS, REFINED = "labels.csv", "refined.json"  # what a run that goes on from another one has before anything else
 CACHE = "cache"  # a folder of what can be made again
 SYSTEMS = "systems"  # further systems of a comparison, each in a folder with a lock of its own
@@ -303,12 +305,9 @@ def _is_deleted(file: IO[bytes]) -> bool:
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explained(path: Path, advice: str = ADVICE) -> Iterator[None]:
     """Turn the system's refusal to write into an error that says where and what to do."""
     try:
         yield
     except OSError as error:
-        raise RunFolderError(
-            f"cannot write {path}: {error.strerror or error}. Free space or choose another folder with --out; "
-            "what was finished before is kept."
-        ) from error
+        raise RunFolderError(f"cannot write {path}: {error.strerror or error}. {advice}") from error

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from autonovel import stopping, writing
-from autonovel.companion import usable_cores
+from autonovel.cores import usable_cores
 from autonovel.errors import AutonovelError
 from autonovel.variants import Variant
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import recipe
-from autonovel.run_folder import check_format, replace_file
+from autonovel.run_folder import FINISHED, check_format, replace_file
 from autonovel.settings import PLACES, Recipe
 
 FULL = "full"
@@ -119,9 +119,9 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
 
 def copy_stage(stage: Path, target: Path) -> bool:
     """Copy a finished stage to where there is none yet; tell whether that was done."""
-    if not (stage / "stage.json").exists() or (target / "stage.json").exists():
+    if not (stage / FINISHED).exists() or (target / FINISHED).exists():
         return False
-    for name in ("model.safetensors", "stage.json"):  # the mark of a finished stage goes last
+    for name in ("model.safetensors", FINISHED):  # the mark of a finished stage goes last
         replace_file(target / name, (stage / name).read_bytes())
     return True
 

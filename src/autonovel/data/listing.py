@@ -1,12 +1,12 @@
 """From a list of image files, some with a class, to the problem: known classes, and images to be discovered."""
 
 import csv
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 
+from autonovel.cores import usable_cores
 from autonovel.data.decode import UnreadableError, is_grey, quiet
 from autonovel.data.files import Entry, FileTable
 from autonovel.data.imageset import ImageSet
@@ -90,11 +90,7 @@ def workers(data: Data) -> int:
     """Return how many processes decode."""
     if data.workers:
         return data.workers
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        cores = os.cpu_count() or 1
-    return max(cores // launch().local_world, 1)
+    return max(usable_cores() // launch().local_world, 1)
 
 
 def _chosen(

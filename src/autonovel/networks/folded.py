@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from autonovel.networks.imagenet_resnet import ProjectedBlock
 from autonovel.networks.model import Model
 from autonovel.networks.resnet import BasicBlock
 
@@ -19,7 +18,7 @@ def folded(model: Model) -> Model:
     """
     made = copy.deepcopy(model).eval()
     for module in list(made.modules()):
-        if isinstance(module, nn.Sequential | BasicBlock | ProjectedBlock):  # layers in their order
+        if isinstance(module, nn.Sequential | BasicBlock):  # layers in their order
             layers = list(module.named_children())
             for (name, first), (behind, second) in itertools.pairwise(layers):
                 if isinstance(first, nn.Conv2d) and isinstance(second, nn.BatchNorm2d):

@@ -8,33 +8,28 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from autonovel.errors import UsageError
+from autonovel.networks.resnet import BasicBlock
 from autonovel.networks.trunk import Trunk
 
 WIDTHS, DEPTH = (64, 128, 256, 512), 2
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of the channels of ImageNet; the published code's
 
 
-class ProjectedBlock(nn.Module):
+class ProjectedBlock(BasicBlock):
     """Two 3×3 convolutions and a shortcut, which where size or width changes is a 1×1 convolution with BatchNorm."""
 
     def __init__(self, width_in: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width_in, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
+        super().__init__(width_in, width, stride)
         self.downsample: nn.Module = nn.Identity()
         if stride != 1 or width_in != width:
             convolution = nn.Conv2d(width_in, width, 1, stride, bias=False)
             self.downsample = nn.Sequential(convolution, nn.BatchNorm2d(width))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return relu(F(x) + shortcut(x))."""
-        out = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(out)) + self.downsample(x))
+    def _shortcut(self, x: Tensor) -> Tensor:
+        shortcut: Tensor = self.downsample(x)
+        return shortcut
 
 
 def resnet18(channels: int) -> Trunk:

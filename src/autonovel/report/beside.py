@@ -7,14 +7,14 @@ own before the page is replaced, and the old one goes after that: a page never m
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 from autonovel import writing
-from autonovel.errors import RunFolderError, UsageError
-from autonovel.run_folder import LOCK, subfolder_lock
+from autonovel.errors import UsageError
+from autonovel.run_folder import LOCK, explained, subfolder_lock
 
+ADVICE = "Free space, or choose another place with --to."
 MAKING = "making"
 _OURS = re.compile(rf"[0-9a-f]{{12}}|{MAKING}|{re.escape(LOCK)}")
 
@@ -32,20 +32,20 @@ class FilesBeside:
         self.making = self.folder / MAKING
         self.sum = hashlib.blake2b(digest_size=6)
         self.lock = subfolder_lock(self.folder, patience=0)
-        with self._explained(self.making):
+        with explained(self.making, ADVICE):
             _remove(self.making)
             writing.make_folder(self.making)
 
     def add(self, name: str, content: bytes) -> None:
         """Write one file."""
         self.sum.update(f"{name} {len(content)} ".encode() + content)
-        with self._explained(self.making / name):
+        with explained(self.making / name, ADVICE):
             writing.write_file(self.making / name, content)
 
     def finish(self) -> str:
         """Give the folder its name, and return its address for the page."""
         key = self.sum.hexdigest()
-        with self._explained(self.folder / key):
+        with explained(self.folder / key, ADVICE):
             if (self.folder / key).exists():
                 _remove(self.making)  # the same content is there
             else:
@@ -61,16 +61,6 @@ class FilesBeside:
                 _remove(self.making)
         finally:
             self.lock.close()
-
-    @staticmethod
-    @contextlib.contextmanager
-    def _explained(path: Path) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise RunFolderError(
-                f"cannot write {path}: {error.strerror or error}. Free space, or choose another place with --to."
-            ) from error
 
 
 def check_ours(folder: Path) -> None:

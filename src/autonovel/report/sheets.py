@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from autonovel.companion import usable_cores
+from autonovel.cores import usable_cores
 from autonovel.data.streamed import Streamed
 from autonovel.errors import InputError
 from autonovel.report.pictures import picture_of

@@ -17,7 +17,7 @@ from torch import Tensor
 from autonovel import draws, stopping, writing
 from autonovel.data import ImageSet, loader, share_of
 from autonovel.networks import Model
-from autonovel.run_folder import Journal, read_json, write_json
+from autonovel.run_folder import FINISHED, Journal, read_json, write_json
 from autonovel.training import batch_statistics, checkpoint, observe, optimisers
 from autonovel.training.display import Display
 from autonovel.training.health import Health
@@ -25,12 +25,12 @@ from autonovel.training.ranks import ALONE, Ranks
 from autonovel.training.remedies import STOPPED
 from autonovel.training.schedules import learning_rate
 from autonovel.training.stage import OnMaterial, Remembers, Stage
-from autonovel.training.steps import Step
+from autonovel.training.steps import step_kind
 
 SECONDS_BETWEEN_UPDATES = 0.25
 NUMBERS_AT_ONCE = 1 << 22  # random numbers drawn ahead; an epoch of CIFAR takes a tenth of them
 DEFAULT_THREADS = torch.get_num_threads()
-CHECKPOINT, FINISHED = "checkpoint.safetensors", "stage.json"
+CHECKPOINT = "checkpoint.safetensors"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,8 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     health = ranks.alone(lambda: Health(model, optimiser, stage, images, context, saved.parent))
     with contextlib.closing(loader(images, context.device, ranks)) as source:
         source.start(share, range(first, epochs))
-        take_step = _step_kind(context)(model, stage, source, optimiser, steps)
+        kind = step_kind(context.device, context.cuda_graphs and ranks.world == 1)
+        take_step = kind(model, stage, source, optimiser, steps)
         watch = _Stopwatch(context.display, context.title(stage), before)
         context.display.begin(context.title(stage), epochs * steps, first * steps)
         observers = observe.observers(stage.settings, images, context.seed, saved.parent) if ranks.first else []
@@ -168,14 +169,6 @@ def _with_draws(key: int, first: int, rows: Tensor, count: int, ranks: Ranks) ->
         u = draws.uniform(key, numbers, ranks.share(block), count)
         for place, index in enumerate(block):
             yield first + start + place, index, u[place]
-
-
-def _step_kind(context: Context) -> type[Step]:
-    if context.device.type == "cuda" and context.cuda_graphs and context.ranks.world == 1:
-        from autonovel.training.cuda_graph import GraphStep
-
-        return GraphStep
-    return Step
 
 
 def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, Tensor], watch: "_Stopwatch") -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from autonovel.run_folder import FINISHED
+
 STOPPED = "stopped.json"  # in the folder of a stage that a guard has stopped
-FINISHED = "stage.json"
 PRECISION = "network.precision"
 # settings that make a stage gentler, and leave its shapes as they are
 REMEDIES = ("lr", "start_lr", "warmup_epochs", "ramp_epochs", "weight", "pseudo_weight", "group", "weight_decay")

@@ -79,3 +79,12 @@ class Step:
 
     def _clear(self) -> None:
         self.sums, self.whole = {}, None
+
+
+def step_kind(device: torch.device, recorded: bool = True) -> type[Step]:
+    """Return the kind of step for ``device``: on a GPU a ``recorded`` one, as one CUDA graph."""
+    if device.type == "cuda" and recorded:
+        from autonovel.training.cuda_graph import GraphStep
+
+        return GraphStep
+    return Step
