@@ -6,6 +6,7 @@ a variant's name to its settings, such as {"long": {"joint.epochs": 60}}; pretra
 """
 
 import argparse
+import functools
 import itertools
 import json
 from concurrent.futures import ProcessPoolExecutor
@@ -24,11 +25,12 @@ from autonovel.training.display import Silent
 from autonovel.variants import copy_stage
 
 PRETRAINED = Path("stages") / "1-prototypical"
+background = functools.cache(omniglot.background)  # each process reads the drawings once
 
 
 def problem(settings: Recipe, data: Path, alphabet: str) -> ImageSet:
     """Return the drawings of all alphabets that pretraining sees, then those of ``alphabet`` without labels."""
-    drawings = omniglot.background(data, settings.data.size)
+    drawings = background(data, settings.data.size)
     own = [name.split("/")[0] for name in drawings.names]
     known = tuple(name for name, of in zip(drawings.names, own, strict=True) if of not in settings.pretrain.held_out)
     new = tuple(name for name, of in zip(drawings.names, own, strict=True) if of == alphabet)

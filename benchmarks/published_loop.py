@@ -12,15 +12,29 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
+FLIP, FLOP = Image.Transpose.FLIP_LEFT_RIGHT, Image.Transpose.FLIP_TOP_BOTTOM
+PAD = 4  # pixels
 MEAN, STD = torch.tensor([0.49, 0.48, 0.45]).view(3, 1, 1), torch.tensor([0.25, 0.24, 0.26]).view(3, 1, 1)
 
 
-def _crop_and_flip(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """Return a random crop of one padded image, mirrored half of the time."""
-    padded = ImageOps.expand(image, 4)
-    left, top = (int(shift) for shift in rng.integers(0, 9, 2))
+def _mirrored_around(image: Image.Image) -> Image.Image:
+    """Return the image with its own mirror image around it, without repeating its edge."""
+    w, h = image.size
+    wide = Image.new(image.mode, (w + 2 * PAD, h + 2 * PAD))
+    wide.paste(image, (PAD, PAD))
+    wide.paste(image.crop((1, 0, PAD + 1, h)).transpose(FLIP), (0, PAD))
+    wide.paste(image.crop((w - PAD - 1, 0, w - 1, h)).transpose(FLIP), (w + PAD, PAD))
+    wide.paste(wide.crop((0, PAD + 1, w + 2 * PAD, 2 * PAD + 1)).transpose(FLOP), (0, 0))
+    wide.paste(wide.crop((0, h - 1, w + 2 * PAD, h + PAD - 1)).transpose(FLOP), (0, h + PAD))
+    return wide
+
+
+def _crop_and_flip(image: Image.Image, rng: np.random.Generator, mirrored: bool) -> Image.Image:
+    """Return a random crop of one padded image, mirrored half of the time; around it is black, or its mirror image."""
+    padded = _mirrored_around(image) if mirrored else ImageOps.expand(image, PAD)
+    left, top = (int(shift) for shift in rng.integers(0, 2 * PAD + 1, 2))
     cut = padded.crop((left, top, left + image.width, top + image.height))
-    return cut.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if rng.random() < 0.5 else cut
+    return cut.transpose(FLIP) if rng.random() < 0.5 else cut
 
 
 def _to_tensor(image: Image.Image) -> Tensor:
@@ -29,10 +43,10 @@ def _to_tensor(image: Image.Image) -> Tensor:
 
 
 class Views(Dataset[tuple[Tensor, int]]):
-    """One item per image: ``n_views`` random views stacked, or the four rotations of one."""
+    """One item per image: the four rotations of one random view, a view, or for joint training two of them."""
 
-    def __init__(self, images: NDArray[np.uint8], y: NDArray[np.int64], n_views: int, rotations: bool) -> None:
-        self.images, self.y, self.n_views, self.rotations = images, y, n_views, rotations
+    def __init__(self, images: NDArray[np.uint8], y: NDArray[np.int64], stage: str) -> None:
+        self.images, self.y, self.stage = images, y, stage
         self.rng = np.random.default_rng(0)
 
     def __len__(self) -> int:
@@ -40,17 +54,16 @@ class Views(Dataset[tuple[Tensor, int]]):
 
     def __getitem__(self, number: int) -> tuple[Tensor, int]:
         """Return the views of one image and its label."""
-        image = Image.fromarray(self.images[number])
-        if self.rotations:
-            view = _crop_and_flip(image, self.rng)
-            return torch.stack([_to_tensor(view.rotate(90 * turns)) for turns in range(4)]), 0
-        views = [_to_tensor(_crop_and_flip(image, self.rng)) for _ in range(self.n_views)]
-        return torch.stack(views), int(self.y[number])
+        image, joint = Image.fromarray(self.images[number]), self.stage == "joint"
+        views = [_crop_and_flip(image, self.rng, mirrored=joint) for _ in range(2 if joint else 1)]
+        if self.stage == "rotation":
+            return torch.stack([_to_tensor(views[0].rotate(90 * turns)) for turns in range(4)]), 0
+        return torch.stack([_to_tensor(view) for view in views]), int(self.y[number])
 
 
-def loader(images: NDArray[np.uint8], y: NDArray[np.int64], batch: int, n_views: int, rotations: bool) -> DataLoader:  # type: ignore[type-arg]
+def loader(images: NDArray[np.uint8], y: NDArray[np.int64], batch: int, stage: str) -> DataLoader:  # type: ignore[type-arg]
     """Return a loader with two workers, as the published code sets."""
-    data = Views(images, y, n_views, rotations)
+    data = Views(images, y, stage)
     return DataLoader(data, batch, shuffle=True, num_workers=2, drop_last=True, persistent_workers=True)
 
 

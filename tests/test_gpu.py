@@ -1,6 +1,7 @@
 """CUDA-only code: the recorded step against the eager one.  Run by `make test-gpu` on a machine that has a GPU."""
 
 import copy
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,23 @@ def test_streamed_batches_train_as_resident_ones(kind: type[Step]) -> None:
         torch.testing.assert_close(streamed_means[name], value, rtol=1e-4, atol=1e-5)
     for name, value in weights.items():
         torch.testing.assert_close(streamed_weights[name].float(), value.float(), rtol=1e-3, atol=1e-4)
+
+
+def test_a_step_is_recorded_while_another_thread_pins_memory() -> None:
+    done, pinned = threading.Event(), []
+
+    def pin() -> None:
+        while not done.is_set() and len(pinned) < 2000:  # a larger piece each time, or memory would be used again
+            pinned.append(torch.empty(4096 * (len(pinned) + 1), dtype=torch.uint8).pin_memory().numel())
+
+    thread = threading.Thread(target=pin)
+    thread.start()
+    try:
+        means, _ = train(GraphStep, "float32", "sgd")
+    finally:
+        done.set()
+        thread.join()
+    assert pinned and all(torch.isfinite(value).all() for value in means.values())
 
 
 def stages_of(system: str) -> list[Stage]:

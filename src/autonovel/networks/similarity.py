@@ -3,16 +3,20 @@
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from autonovel.networks.heads import linear_head
+from autonovel.networks.heads import initialise, linear_head
 from autonovel.networks.trunk import Trunk
 
 
 class PairHead(nn.Module):
-    """Two features side by side → Linear, BatchNorm, ReLU, Linear → different or same."""
+    """Two features side by side → Linear, BatchNorm, ReLU, Linear → different or same.
+
+    The first layer has no bias, which BatchNorm would take away again.
+    """
 
     def __init__(self, n_features: int, hidden: int, rng: Generator) -> None:
         super().__init__()
-        self.first = linear_head(2 * n_features, hidden, rng)
+        self.first = nn.Linear(2 * n_features, hidden, bias=False)
+        initialise(self.first, rng)
         self.norm = nn.BatchNorm1d(hidden)
         self.last = linear_head(hidden, 2, rng)
 
@@ -23,7 +27,7 @@ class PairHead(nn.Module):
         spares a product for every pair.
         """
         left, right = self.first.weight.chunk(2, dim=1)
-        hidden = F.linear(z, left, self.first.bias)[:, None] + F.linear(z, right)[None, :]
+        hidden = F.linear(z, left)[:, None] + F.linear(z, right)[None, :]
         out: Tensor = self.last(F.relu(self.norm(hidden.flatten(0, 1))))
         return out.view(len(z), len(z), 2)
 

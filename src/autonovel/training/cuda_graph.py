@@ -79,7 +79,8 @@ class GraphStep(Step):
         self.whole = torch.zeros_like(self._still_whole())
         self.optimiser.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        # thread_local: a loader's own thread may pin memory meanwhile, which would spoil a recording of all threads
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             for name, (count, out_of) in self._train(self.index, self.u, self.number).items():
                 self.sums[name][0].add_(count)
                 self.sums[name][1].add_(out_of)
