@@ -91,6 +91,17 @@ def test_other_systems_share_pretraining_and_the_similarity_network(tree: Path, 
     ), "with other settings than the recipe's, nothing of the paper stands beside"
 
 
+def test_another_number_of_new_classes_has_folders_of_its_own_and_shares_pretraining(
+    tree: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "runs"
+    reproduce(tree, out, systems=variants.of_systems(["kmeans"]))
+    reproduce(tree, out, systems=variants.of_systems(["kmeans"], new_classes="5"))
+    known, other = (out / f"omniglot-kmeans{middle}-seed0" / "Keble" for middle in ("", "-5-new-classes"))
+    assert stage_of(known, "1-prototypical") == stage_of(other, "1-prototypical")
+    assert [read_json(run / "results.json")["n_new"] for run in (known, other)] == [4, 5]
+
+
 def test_similarity_is_not_shared_where_it_depends_on_the_number_of_new_classes(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs"
     reproduce(

@@ -245,8 +245,9 @@ def reproduce(
         from autonovel.commands import reproduce_recipe
 
         compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(_whole_numbers("--sweep-k", sweep_k))
-        systems = variants.of_systems(method or [], not no_self_supervision)
-        changes, chosen = _changes(sets, data, new_classes), _stages(stages)
+        # of other systems or numbers of classes there are run folders of their own; of a study, all have the same
+        systems = variants.of_systems(method or [], not no_self_supervision, "" if compared else new_classes)
+        changes, chosen = _changes(sets, data, new_classes if compared else ""), _stages(stages)
         reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems, beside)
 
 

@@ -56,12 +56,19 @@ def sweep_k(values: Iterable[int]) -> tuple[Variant, ...]:
     return tuple(Variant(f"k{k}", {"joint.k": k}) for k in values)
 
 
-def of_systems(methods: Sequence[str], self_supervision: bool = True) -> Variant:
-    """Return the recipe with other systems, and with or without the self-supervised start; the first one delivers."""
-    settings = {"run.systems": list(methods)} if methods else {}
-    start = () if self_supervision else (WITHOUT_SELF_SUPERVISION,)
-    name = "-".join([*methods, *(variant.name for variant in start)])
-    return Variant(name or FULL, settings | {key: v for variant in start for key, v in variant.settings.items()})
+def of_systems(methods: Sequence[str], self_supervision: bool = True, new_classes: str = "") -> Variant:
+    """Return the recipe with other systems, of which the first one delivers.
+
+    Args:
+        methods: their names; none: those of the recipe.
+        self_supervision: with the self-supervised start, or without.
+        new_classes: their number, or how to come by it; empty: as the recipe says.
+    """
+    parts = [Variant("-".join(methods), {"run.systems": list(methods)})] if methods else []
+    parts += [] if self_supervision else [WITHOUT_SELF_SUPERVISION]
+    parts += [Variant(f"{new_classes}-new-classes", {"count.new_classes": new_classes})] if new_classes else []
+    settings = {key: value for part in parts for key, value in part.settings.items()}
+    return Variant("-".join(part.name for part in parts) or FULL, settings)
 
 
 def siblings(folder: Path) -> list[Path]:
