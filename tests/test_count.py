@@ -109,6 +109,14 @@ def test_a_second_peak_that_is_rough_below_but_decides_is_looked_at() -> None:
     assert search.top(search.curves(found)[0]) == 5
 
 
+def test_a_second_peak_is_told_where_it_is_nearly_as_high() -> None:
+    groups_and_classes = {2: 0.089, 3: 0.081, 4: 0.076, 5: 0.077, 6: 0.062, 10: 0.043, 100: 0.015}
+    assert search.second_peak(groups_and_classes) == 5
+    assert search.second_peak(groups_and_classes | {4: 0.055, 5: 0.06}) is None  # too low
+    assert search.second_peak({c: 1 / c for c in range(2, 30)}) is None
+    assert search.second_peak({c: -abs(c - 7) for c in range(2, 30)}) is None
+
+
 def test_the_grid_covers_the_range_and_small_counts_one_by_one() -> None:
     assert search.grid(range(2, 31)) == [2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 30]
     assert search.grid(range(0, 2)) == [0, 1]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from autonovel import paper, record, writing
+from autonovel.clustering import search
 from autonovel.clustering.count import Estimate, Points, estimate
 from autonovel.clustering.metric import class_metric
 from autonovel.data import ImageSet
@@ -237,6 +238,13 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
         said.append("New classes spread as known ones do: distances are scaled by how images of a known class differ.")
     mixed = ", and more unlabelled images than images of known classes" if chosen.classes and settings.majority else ""
     said.append(f"A new class holds more than {settings.size_ratio:.3g} of the images of the largest one{mixed}.")
+    silhouette = {c: values[0] for c, values in found.curve.seen.items()}
+    second = search.second_peak(silhouette)
+    if second is not None:
+        said.append(
+            f"The silhouette is highest at {search.top(silhouette)} and nearly as high again at {second}: where classes "
+            "fall into groups, the lower of the two may count the groups."
+        )
     if found.curve.candidate >= max(found.curve.seen):
         said.append(f"The count stands at the largest number considered, {found.curve.candidate}: raise count.most.")
     else:

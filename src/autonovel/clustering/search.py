@@ -62,18 +62,20 @@ def curves(points: dict[int, Values]) -> list[dict[int, float]]:
     return [dict(zip(points, column, strict=True)) for column in zip(*points.values(), strict=True)]
 
 
-def _tops(points: dict[int, Values]) -> list[list[int]]:
-    """Return the top of each curve, and its second peak where that is nearly as high."""
-    return [_two(curve) for curve in curves(points)]
-
-
-def _two(curve: dict[int, float]) -> list[int]:
+def second_peak(curve: dict[int, float]) -> int | None:
+    """Return where a curve has its second peak, if that is nearly as high as its top."""
     order = sorted(curve)
     peaks = [c for i, c in enumerate(order) if all(curve[c] >= curve[other] for other in order[max(i - 1, 0) : i + 2])]
     first = top(curve)
     enough = curve[first] - NEARLY * (curve[first] - min(curve.values()))
     others = {c: curve[c] for c in peaks if c != first and curve[c] >= enough}
-    return [first, top(others)] if others else [first]
+    return top(others) if others else None
+
+
+def _tops(points: dict[int, Values]) -> list[list[int]]:
+    """Return the top of each curve, and its second peak where that is nearly as high."""
+    found = [(top(curve), second_peak(curve)) for curve in curves(points)]
+    return [[first] if second is None else [first, second] for first, second in found]
 
 
 def _gaps(points: Iterable[int], place: int) -> list[int]:
