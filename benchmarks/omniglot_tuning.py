@@ -1,8 +1,9 @@
 """Settings for OmniGlot, chosen without its evaluation alphabets: those held out from pretraining play the new one.
 
-`python benchmarks/omniglot_tuning.py DIR variants.json` trains ranking statistics on each held-out background alphabet,
-the other 25 being known, once for every variant, and prints the accuracies; k-means stands beside them. The file maps
-a variant's name to its settings, such as {"long": {"joint.epochs": 60}}; pretraining is shared by all.
+`python benchmarks/omniglot_tuning.py DIR variants.json` trains ranking statistics (or another `--system`) on each
+held-out background alphabet, the other 25 being known, once for every variant, and prints the accuracies; k-means
+stands beside them. The file maps a variant's name to its settings, such as {"long": {"joint.epochs": 60}}; pretraining
+is shared by all.
 """
 
 import argparse
@@ -65,16 +66,21 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("variants", type=Path)
     parser.add_argument("--recipe", default="omniglot-fast")
+    parser.add_argument("--system", default="rankstats", choices=("rankstats", "dtc", "kcl", "mcl"))
+    parser.add_argument("--alphabet", action="append", help="only these of the alphabets held out; repeatable")
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--set", action="append", default=[], help="a setting of all variants")
     parser.add_argument("--beside", type=int, default=1, help="runs at a time")
     parser.add_argument("--work", type=Path, default=Path("runs/omniglot-tuning"))
     arguments = parser.parse_args()
-    alphabets = recipe.load(arguments.recipe, []).recipe.pretrain.held_out
+    held_out = recipe.load(arguments.recipe, []).recipe.pretrain.held_out
+    alphabets = arguments.alphabet or held_out
+    if not set(alphabets) <= set(held_out):
+        parser.error(f"--alphabet: of {', '.join(alphabets)} some are not held out; there are {', '.join(held_out)}")
     variants: dict[str, dict[str, Any]] = {"k-means": {}, **json.loads(arguments.variants.read_text())}
     orders = [
-        (arguments, name, changes, "kmeans" if name == "k-means" else "rankstats", alphabet)
+        (arguments, name, changes, "kmeans" if name == "k-means" else arguments.system, alphabet)
         for name, changes in variants.items()
         for alphabet in alphabets
     ]

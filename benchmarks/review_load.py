@@ -173,11 +173,12 @@ def described(load: Load) -> str:
         f"edits acknowledged: {len(load.acknowledged):,}; lost or made up: {len(load.lost)}",
     ]
     if load.memory:
-        first, *_, last = (size / 1024 for size in [load.memory[0], *load.memory])
-        later = statistics.median(load.memory[len(load.memory) // 2 :]) / 1024
+        n = len(load.memory)
+        quarters = [load.memory[n * k // 4 : max(n * (k + 1) // 4, n * k // 4 + 1)] for k in range(4)]
+        medians = ", ".join(f"{statistics.median(part) / 1024:.0f}" for part in quarters)
         lines.append(
-            f"memory of the server: {first:.0f} MB after the first moments, {later:.0f} MB in the second half "
-            f"(median), {last:.0f} MB at the end"
+            f"memory of the server: {load.memory[0] / 1024:.0f} MB after the first moments; medians of the four "
+            f"quarters of the time after them: {medians} MB"
         )
     return "\n".join(lines)
 

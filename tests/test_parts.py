@@ -102,6 +102,19 @@ def test_another_number_of_new_classes_has_folders_of_its_own_and_shares_pretrai
     assert [read_json(run / "results.json")["n_new"] for run in (known, other)] == [4, 5]
 
 
+def test_an_ablation_that_a_recipe_does_not_allow_is_left_out(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = (Variant("without-ce", {"joint.ce": False}), variants.WITHOUT_SELF_SUPERVISION)
+    reproduce(tree, tmp_path / "runs", compared=asked)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Not without self-supervision, which omniglot does not start by (pretrain.kind = prototypical)." in said
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()) == [
+        "omniglot-seed0", "omniglot-without-ce-seed0",
+    ]  # fmt: skip
+    assert variants.that_apply(variants.ABLATIONS, "rotation") == variants.ABLATIONS
+
+
 def test_similarity_is_not_shared_where_it_depends_on_the_number_of_new_classes(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs"
     reproduce(

@@ -21,7 +21,7 @@ from autonovel.settings import ALL_STAGES
 from autonovel.side_by_side import RunOrder
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
-from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings
+from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings, that_apply
 
 if TYPE_CHECKING:
     from autonovel.carried import Carried
@@ -223,8 +223,12 @@ def reproduce_recipe(
     label, parts = settings.name, parts_of(settings)
     if beside > 1 and parts is None:
         raise UsageError("--beside is for benchmarks made of parts, as omniglot is of alphabets; this is a single run.")
+    applied = that_apply(compared, settings.pretrain.kind)
+    if applied != compared:
+        start = f"pretrain.kind = {settings.pretrain.kind}"
+        Console().print(f"Not without self-supervision, which {label} does not start by ({start}).", highlight=False)
     for seed in range(seeds):
-        for variant in (systems, *compared):
+        for variant in (systems, *applied):
             folder = out / folder_name(label, variant, seed)
             changes = ['run.systems=["rankstats"]'] if compared else []  # a study is about ranking statistics alone
             bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]

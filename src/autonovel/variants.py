@@ -51,6 +51,11 @@ ABLATIONS = (
 )
 
 
+def that_apply(variants: Sequence[Variant], pretraining: str) -> tuple[Variant, ...]:
+    """Return the variants that make sense of a recipe: what does not begin by self-supervision cannot go without it."""
+    return tuple(one for one in variants if one != WITHOUT_SELF_SUPERVISION or pretraining == "rotation")
+
+
 def sweep_k(values: Iterable[int]) -> tuple[Variant, ...]:
     """Return a variant for each size k of the compared sets."""
     return tuple(Variant(f"k{k}", {"joint.k": k}) for k in values)

@@ -44,7 +44,10 @@ class Recipe(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pretrain.kind == "supervised" and not self.supervised.epochs:
-            raise UsageError("pretrain.kind is supervised, but supervised.epochs is 0: nothing would be pretrained.")
+            raise UsageError(
+                "pretrain.kind is supervised, but supervised.epochs is 0: nothing would be pretrained. Give it epochs, "
+                "such as --set supervised.epochs=100, or another pretrain.kind."
+            )
         systems = self.run.systems
         if not systems or systems[0] == "kmeans-pixels":
             raise UsageError(
