@@ -10,8 +10,8 @@ import torch
 from autonovel import choosing, pipeline, recipe
 from autonovel.data import ImageSet
 from autonovel.data.streamed import HostPixels
+from autonovel.documents import write_json
 from autonovel.errors import GuardError
-from autonovel.run_folder import write_json
 from runs import TINY, autonovel
 from test_pretrained_kmeans import cached_classes
 

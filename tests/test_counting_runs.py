@@ -11,9 +11,9 @@ import torch
 from autonovel import Discoverer, counting, evaluation, record
 from autonovel.counting import wanted
 from autonovel.data import sources
+from autonovel.documents import write_json
 from autonovel.errors import UsageError
 from autonovel.recipe import flatten, load
-from autonovel.run_folder import write_json
 from autonovel.variants import adopt_stages
 from runs import TINY, autonovel
 

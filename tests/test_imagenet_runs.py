@@ -15,10 +15,10 @@ from autonovel import doubts, paper, pipeline, recipe, variants
 from autonovel.commands import reproduce_recipe
 from autonovel.counting import wanted
 from autonovel.data import ImageSet
+from autonovel.documents import read_json
 from autonovel.errors import UsageError
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import NETWORKS
-from autonovel.run_folder import read_json
 from autonovel.settings import FROZEN
 from autonovel.training import checkpoint
 from autonovel.training.display import Silent

@@ -18,12 +18,13 @@ from safetensors.torch import load_file
 from autonovel import Discoverer, edits, open_run, pipeline, recipe
 from autonovel.commands import run_recipe
 from autonovel.data import sources
+from autonovel.documents import write_json
 from autonovel.edited import EditedRun
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
 from autonovel.refine_command import next_name, refine
 from autonovel.refining import named_by_a_person
 from autonovel.report import gather, subject
-from autonovel.run_folder import RunFolder, write_json
+from autonovel.run_folder import RunFolder
 from finished import rows_of
 from image_files import write_digits
 from runs import TINY, autonovel, command, environment, numbers

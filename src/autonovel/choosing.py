@@ -17,10 +17,11 @@ from autonovel import draws, record, writing
 from autonovel.batches import fitting_batches
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
+from autonovel.documents import read_json, write_json
 from autonovel.errors import AutonovelError, GuardError
 from autonovel.labels import LABELS
 from autonovel.recipe import flatten, restore
-from autonovel.run_folder import FORMAT, read_json, write_json
+from autonovel.run_folder import FORMAT
 from autonovel.settings import Joint, Recipe
 from autonovel.training.display import Display
 from autonovel.variants import copy_stage

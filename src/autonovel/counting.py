@@ -18,11 +18,13 @@ from autonovel.clustering import search
 from autonovel.clustering.count import Estimate, Points, estimate
 from autonovel.clustering.metric import class_metric
 from autonovel.data import ImageSet
+from autonovel.documents import read_json, write_json
 from autonovel.embedding import features
+from autonovel.errors import writes_explained
 from autonovel.methods.pretrained_kmeans import own_features
 from autonovel.methods.supervised import Supervised
 from autonovel.probes import FEWEST_PROBES, FEWEST_TAUGHT, Probes, probe_sets
-from autonovel.run_folder import FORMAT, explained, read_json, write_json
+from autonovel.run_folder import FORMAT
 from autonovel.settings import Count, Recipe
 from autonovel.training.loop import run_stage
 from autonovel.variants import PROBES
@@ -141,7 +143,7 @@ def _forget_other_probes(job: "Job", hidden: tuple[int, ...]) -> None:
     note = job.folder / "count" / PROBES
     content = {"probes": list(hidden)}
     if not note.exists() or read_json(note) != content:
-        with explained(job.folder):
+        with writes_explained(job.folder):
             writing.remove(job.folder / "count")
         write_json(note, content)
 

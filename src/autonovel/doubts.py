@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autonovel.embedding import Embedding
-from autonovel.run_folder import Journal
+from autonovel.journal import Journal
 from autonovel.training.checkpoint import known_head
 
 if TYPE_CHECKING:

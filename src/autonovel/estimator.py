@@ -24,9 +24,10 @@ from autonovel.delivered import load_model
 from autonovel.edited import EditedRun
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.folder_lock import LOCK
 from autonovel.judging import are_paths, judge_all
 from autonovel.networks import Model
-from autonovel.run_folder import LOCK, RunFolder
+from autonovel.run_folder import RunFolder
 from autonovel.settings import Recipe
 from autonovel.sorting import UNREADABLE
 from autonovel.training.display import Display, Silent

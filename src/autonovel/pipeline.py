@@ -26,8 +26,10 @@ from autonovel.data import ImageSet, channel_statistics, share_of
 from autonovel.data.checks import check_problem
 from autonovel.data.crew import deaths_explained
 from autonovel.device import precision, torch_settings
+from autonovel.documents import read_json, write_json
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.errors import AutonovelError, GuardError, UsageError
+from autonovel.journal import Journal
 from autonovel.kept import save_truth
 from autonovel.methods import METHODS, WITHOUT_STAGE_2, Problem
 from autonovel.methods.kmeans import pixel_clusters
@@ -37,7 +39,7 @@ from autonovel.methods.supervised import supervised_stage
 from autonovel.network_file import keep_network
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
-from autonovel.run_folder import FINISHED, Journal, read_json, subfolder_lock, sweep, write_json
+from autonovel.run_folder import FINISHED, subfolder_lock, sweep
 from autonovel.settings import ALL_STAGES, Recipe
 from autonovel.training import checkpoint
 from autonovel.training.display import Display
