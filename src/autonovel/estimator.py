@@ -25,6 +25,7 @@ from autonovel.edited import EditedRun
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.folder_lock import LOCK
+from autonovel.job import Job
 from autonovel.judging import are_paths, judge_all
 from autonovel.networks import Model
 from autonovel.run_folder import RunFolder
@@ -119,7 +120,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         with locked, _display(self.verbose) as display:
             train = prepare(train, settings.data, folder, chosen, display)
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
-            job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
+            job = Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
             assert outcome is not None  # all stages were asked for
             if self.out is not None:

@@ -11,7 +11,7 @@ from autonovel.run_folder import FORMAT
 from autonovel.settings import Network
 
 if TYPE_CHECKING:
-    from autonovel.pipeline import Job
+    from autonovel.job import Job
 
 FILE = "network.json"
 
