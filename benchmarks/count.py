@@ -20,17 +20,20 @@ from torch import Tensor
 
 def sample_features(run: Path | None, seed: int) -> tuple[Tensor, int]:
     """Return the features of the unlabelled images, and how many classes there are."""
-    from autonovel import counting, pipeline, recipe
+    from autonovel import recipe
     from autonovel.clustering.metric import class_metric
+    from autonovel.count_features import stage_features
     from autonovel.data import sources
+    from autonovel.extraction import as_seen
+    from autonovel.job import Job
     from autonovel.training.display import Silent
 
     settings = recipe.load("demo").recipe
     train, _, true = sources.load(settings, seed)
     with tempfile.TemporaryDirectory() as scratch:
-        job = pipeline.Job(settings, train, None, None, seed, torch.device("cpu"), run or Path(scratch), Silent())
-        job = pipeline.as_seen(job)
-        parts = counting.stage_features(job, job.train, counting.Probes())
+        job = Job(settings, train, None, None, seed, torch.device("cpu"), run or Path(scratch), Silent())
+        job = as_seen(job)
+        parts = stage_features(job, job.train, hidden=())
     return class_metric(parts, train.y, settings.count.shrinkage)[train.unlabelled], true
 
 

@@ -18,10 +18,13 @@ from typing import Any
 import torch
 
 from autonovel import device as devices
-from autonovel import pipeline, recipe, record
+from autonovel import recipe, record
 from autonovel.data import ImageSet, omniglot
 from autonovel.data.splits import known_and_new
+from autonovel.extraction import extractor
+from autonovel.job import Job
 from autonovel.settings import Recipe
+from autonovel.systems import run_system
 from autonovel.training.display import Silent
 from autonovel.variants import copy_stage
 
@@ -50,12 +53,12 @@ def accuracy(order: tuple[argparse.Namespace, str, dict[str, Any], str, str]) ->
     copy_stage(arguments.work / PRETRAINED, folder / PRETRAINED)
     device = devices.pick(arguments.device)
     n_new = len(images.new_names)
-    job = pipeline.Job(settings, images, None, n_new, arguments.seed, device, folder, Silent(), keep_going=True)
+    job = Job(settings, images, None, n_new, arguments.seed, device, folder, Silent(), keep_going=True)
     with devices.torch_settings(devices.precision(settings.network.precision, device)):
         if not (arguments.work / PRETRAINED / "stage.json").exists():
-            pipeline.extractor(job)
+            extractor(job)
             copy_stage(folder / PRETRAINED, arguments.work / PRETRAINED)
-        found = pipeline.system(job, system, folder)
+        found = run_system(job, system, folder)
     scores = record.system_scores(images, found.embedding)
     assert scores is not None
     return 100 * scores["acc"]

@@ -9,8 +9,8 @@ from torch import nn
 
 from autonovel import discovery, networks, recipe, record
 from autonovel.data import channel_statistics, sources
+from autonovel.documents import write_json
 from autonovel.embedding import embed
-from autonovel.run_folder import write_json
 from autonovel.training import checkpoint
 from runs import TINY
 

@@ -20,6 +20,7 @@ from autonovel import settings
 from autonovel.data import ImageSet
 from autonovel.data.streamed import HostPixels
 from autonovel.embedding import embed, features
+from autonovel.journal import Journal
 from autonovel.launch import end_at_once
 from autonovel.methods.dtc import Sharpen, Start
 from autonovel.methods.kmeans import KMeans
@@ -33,7 +34,6 @@ from autonovel.methods.similarity import LearnSimilarity
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, build
 from autonovel.objectives import kcl, mcl
-from autonovel.run_folder import Journal
 from autonovel.settings import Augment
 from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage

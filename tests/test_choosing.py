@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from autonovel import choosing, pipeline, recipe
+from autonovel import choosing, recipe
 from autonovel.data import ImageSet
 from autonovel.data.streamed import HostPixels
+from autonovel.documents import write_json
 from autonovel.errors import GuardError
-from autonovel.run_folder import write_json
+from autonovel.job import Job
+from autonovel.systems import Found, run_system
 from runs import TINY, autonovel
 from test_pretrained_kmeans import cached_classes
 
@@ -36,13 +38,13 @@ class Heard:
         pass
 
 
-def job(folder: Path, images: ImageSet, display: Heard, **changes: object) -> pipeline.Job:
+def job(folder: Path, images: ImageSet, display: Heard, **changes: object) -> Job:
     own = {"supervised.epochs": 2, "supervised.batch_size": 8, "joint.epochs": 2, "joint.batch_size": 16,
            "centres.batch_size": 32, "run.trials": 2} | changes  # fmt: skip
     settings = recipe.load("photos", own).recipe
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "run.json", {"format": 1, "primary": "rankstats-incremental"})
-    return pipeline.Job(settings, images, None, 3, 0, torch.device("cpu"), folder, display)
+    return Job(settings, images, None, 3, 0, torch.device("cpu"), folder, display)
 
 
 def test_the_better_system_on_hidden_known_classes_delivers(tmp_path: Path) -> None:
@@ -64,13 +66,12 @@ def test_the_better_system_on_hidden_known_classes_delivers(tmp_path: Path) -> N
 
 
 def test_a_system_that_fails_its_trial_does_not_deliver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def collapse(trial: pipeline.Job, name: str, folder: Path) -> pipeline.Found:
+    def collapse(trial: Job, name: str, folder: Path) -> Found:
         if name == "rankstats-incremental":
             raise GuardError("all in one class")
-        return system(trial, name, folder)
+        return run_system(trial, name, folder)
 
-    system = pipeline.system
-    monkeypatch.setattr(pipeline, "system", collapse)
+    monkeypatch.setattr(choosing, "run_system", collapse)
     heard = Heard()
     made = job(tmp_path, cached_classes(n_known=4, each=20), heard, **{"run.trials": 1})
     assert choosing.systems_in_order(made)[0] == "kmeans-pretrained"

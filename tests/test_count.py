@@ -18,7 +18,7 @@ from autonovel.clustering.kmeans import class_means
 from autonovel.clustering.metric import class_metric
 from autonovel.clustering.seeding import spread_starts
 from autonovel.clustering.validity import Silhouette
-from autonovel.counting import without
+from autonovel.count_features import without
 from autonovel.data import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.evaluation import accuracy

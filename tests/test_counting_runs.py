@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from autonovel import Discoverer, counting, evaluation, record
+from autonovel import Discoverer, evaluation, record
+from autonovel.count_words import in_words
 from autonovel.counting import wanted
 from autonovel.data import sources
+from autonovel.documents import write_json
 from autonovel.errors import UsageError
 from autonovel.recipe import flatten, load
-from autonovel.run_folder import write_json
 from autonovel.variants import adopt_stages
 from runs import TINY, autonovel
 
@@ -208,7 +209,7 @@ def test_what_is_wanted() -> None:
     assert wanted(load(str(TINY)).recipe, 5) == 5
     assert wanted(load(str(TINY), ["count.new_classes=7"]).recipe, 5) == 7
     assert wanted(load(str(TINY), ["count.new_classes=auto"]).recipe, 5) is None
-    assert counting.in_words({"estimate": 4, "low": 3, "high": 5, "halves": [3, 5], "true": None}) == (
+    assert in_words({"estimate": 4, "low": 3, "high": 5, "halves": [3, 5], "true": None}) == (
         "About 4 new classes, 3 to 5 on halves of the images."
     )
 

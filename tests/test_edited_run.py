@@ -158,7 +158,7 @@ def test_a_damaged_journal_is_told_of(run: EditedRun) -> None:
 
 
 def test_a_locked_run_is_not_edited(run: EditedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autonovel.run_folder.time.sleep", lambda _: None)
+    monkeypatch.setattr("autonovel.folder_lock.time.sleep", lambda _: None)
     monkeypatch.setattr("autonovel.edited.subfolder_lock", lambda path: RunFolder.resume(path))
     with RunFolder.resume(run.folder), pytest.raises(RunFolderError, match="in use"):
         run.rename("new-1", "x")

@@ -12,11 +12,11 @@ from rich.console import Console
 from autonovel import draws, networks, selftest
 from autonovel.data import ImageSet, channel_statistics, loader
 from autonovel.data.streamed import HostPixels
+from autonovel.journal import Journal
 from autonovel.kept import kept_features
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.rankstats import Joint
 from autonovel.recipe import load
-from autonovel.run_folder import Journal
 from autonovel.settings import Augment
 from autonovel.settings import Joint as Settings
 from autonovel.terminal import TerminalDisplay

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from autonovel.commands import run_recipe
 from autonovel.data import Batch
+from autonovel.documents import write_json
 from autonovel.errors import GuardError, UsageError
 from autonovel.launch import Launch
 from autonovel.networks import Model
-from autonovel.run_folder import write_json
 from autonovel.training import health, remedies
 from autonovel.training.loop import run_stage
 from autonovel.training.ranks import Ranks

@@ -11,12 +11,13 @@ import torch
 
 pytest.importorskip("transformers")
 
-from autonovel import hub, networks, pipeline, planning, recipe
+from autonovel import hub, networks, planning, recipe
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.job import Job
 from autonovel.network_file import keep_network
 from autonovel.networks import Model, hf
 from autonovel.networks.hf import quiet
@@ -189,7 +190,7 @@ def test_a_run_goes_on_with_the_weights_it_began_with_alone(folders: dict[str, P
     said: list[str] = []
     display = Silent()
     display.say = said.append  # type: ignore[method-assign]
-    job = pipeline.Job(settings(folder), pictures(), None, 2, 0, torch.device("cpu"), tmp_path / "run", display)
+    job = Job(settings(folder), pictures(), None, 2, 0, torch.device("cpu"), tmp_path / "run", display)
     (tmp_path / "run").mkdir()
     keep_network(job)
     assert "ImageNet's means" in said[0]  # assumed, so told

@@ -11,14 +11,16 @@ import torch
 from safetensors.torch import save_file
 
 import imagenet_tree
-from autonovel import doubts, paper, pipeline, recipe, variants
+from autonovel import doubts, paper, recipe, variants
 from autonovel.commands import reproduce_recipe
 from autonovel.counting import wanted
 from autonovel.data import ImageSet
+from autonovel.documents import read_json
 from autonovel.errors import UsageError
+from autonovel.first_model import new_model, normalisation
+from autonovel.job import Job
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import NETWORKS
-from autonovel.run_folder import read_json
 from autonovel.settings import FROZEN
 from autonovel.training import checkpoint
 from autonovel.training.display import Silent
@@ -148,29 +150,29 @@ def test_weights_from_a_file_start_trunk_and_classifier(tmp_path: Path) -> None:
     save_file({f"module.{name}": value for name, value in named.items()}, path)
     sets = ["pretrain.kind=weights", f"pretrain.weights={path}"]
     without_stage_2 = recipe.load("imagenet", [*sets, "supervised.epochs=0"]).recipe
-    model = pipeline.new_model(without_stage_2, images(7), 0)
+    model = new_model(without_stage_2, images(7), 0)
     assert torch.equal(model.trunk.state_dict()["blocks.block4.1.conv2.weight"], named["layer4.1.conv2.weight"])
     assert torch.equal(model.trunk.state_dict()["blocks.stem.1.running_var"], named["bn1.running_var"])
     stage = Joint(without_stage_2.joint, 7, 3, 0)
     stage.prepare(model)
     assert torch.equal(model.heads["known"].weight, named["fc.weight"])
     assert torch.equal(model.heads["known"].bias, named["fc.bias"])
-    other = pipeline.new_model(without_stage_2, images(8), 0)
+    other = new_model(without_stage_2, images(8), 0)
     assert "known" not in other.heads, "a classifier of seven classes is none of eight"
     for n_known, words in ((7, "of the 7 known classes starts from"), (8, "has no classifier of 8 classes")):
         heard = Heard()
         nowhere = torch.device("cpu")
-        job = pipeline.Job(without_stage_2, images(n_known), None, 3, 0, nowhere, tmp_path, heard)
+        job = Job(without_stage_2, images(n_known), None, 3, 0, nowhere, tmp_path, heard)
         doubts.tell_of_the_first_classifier(job)
         assert words in heard.said[0]
-    assert "known" not in pipeline.new_model(recipe.load("imagenet", sets).recipe, images(7), 0).heads
+    assert "known" not in new_model(recipe.load("imagenet", sets).recipe, images(7), 0).heads
 
 
 def test_a_classifier_of_another_network_is_refused(tmp_path: Path) -> None:
     save_file({"conv1.weight": torch.zeros(1)}, tmp_path / "odd.safetensors")
     odd = recipe.load("imagenet", ["pretrain.kind=weights", f"pretrain.weights={tmp_path / 'odd.safetensors'}"]).recipe
     with pytest.raises(UsageError, match=r"do not fit network\.name"):
-        pipeline.new_model(odd, images(7), 0)
+        new_model(odd, images(7), 0)
 
 
 def test_the_recipe_has_the_published_numbers() -> None:
@@ -186,7 +188,7 @@ def test_the_recipe_has_the_published_numbers() -> None:
     assert (r.dtc.variant, r.dtc.epochs, r.dtc.lr, r.dtc.weight_decay, r.dtc.batch_size) == ("tep", 60, 0.05, 1e-5, 128)
     assert round(r.count.probe_share * 882) == 82 and (r.count.anchor_share, r.count.size_ratio) == (0.9, 0.3)
     assert r.joint.frozen == FROZEN and r.pretrain.kind == "supervised"  # the latter trains the whole network
-    mean, std = pipeline.normalisation(r, images(2))
+    mean, std = normalisation(r, images(2))
     assert mean.tolist() == pytest.approx([0.485, 0.456, 0.406])
     assert std.tolist() == pytest.approx([0.229, 0.224, 0.225])
 
@@ -210,4 +212,4 @@ def test_a_shape_needs_a_crop() -> None:
 def test_grey_images_are_not_normalised_as_imagenet() -> None:
     grey = ImageSet(torch.zeros(2, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, -1]), ("a", "b"), ("c",))
     with pytest.raises(UsageError, match=r"network\.normalise is imagenet"):
-        pipeline.normalisation(recipe.load("imagenet").recipe, grey)
+        normalisation(recipe.load("imagenet").recipe, grey)

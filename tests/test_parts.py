@@ -14,9 +14,9 @@ import omniglot_tree
 from autonovel import paper, recipe, variants
 from autonovel.commands import reproduce_recipe
 from autonovel.counting import wanted
+from autonovel.documents import read_json
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.parts import mean, parts_of
-from autonovel.run_folder import read_json
 from autonovel.side_by_side import RunOrder, carry_out
 from autonovel.table import as_json, collect, markdown
 from autonovel.variants import FULL_VARIANT, Variant

@@ -265,19 +265,21 @@ def test_the_last_blocks_are_trained_and_the_others_left_alone(tmp_path: Path, m
 
 
 def test_kmeans_without_cached_views_takes_the_network_as_it_was_pretrained(tmp_path: Path, model: Model) -> None:
-    from autonovel import pipeline
+    from autonovel.extraction import extractor
+    from autonovel.job import Job
+    from autonovel.systems import run_system
 
     settings = recipe.load(
         "photos-deep",
         {"supervised.epochs": 1, "supervised.batch_size": 4, "centres.epochs": 2, "centres.batch_size": 8},
     ).recipe
-    job = pipeline.Job(settings, pictures(12), None, 2, 0, torch.device("cpu"), tmp_path, Silent())
-    taught, _ = pipeline.extractor(job)
+    job = Job(settings, pictures(12), None, 2, 0, torch.device("cpu"), tmp_path, Silent())
+    taught, _ = extractor(job)
     stem, last = "blocks.stem.0.weight", "blocks.block7.0.layers.0.weight"
     own = model.trunk.state_dict()
     assert torch.equal(taught.trunk.state_dict()[stem], own[stem])
     assert not torch.equal(taught.trunk.state_dict()[last], own[last])
-    found = pipeline.system(job, "kmeans-pretrained", tmp_path / "kmeans").model
+    found = run_system(job, "kmeans-pretrained", tmp_path / "kmeans").model
     assert all(torch.equal(value, own[name]) for name, value in found.trunk.state_dict().items())
     assert found.trunk.n_features == 1280
 

@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from autonovel import networks, pipeline, recipe
+from autonovel import networks, recipe
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.delivered import load_model
 from autonovel.errors import UsageError
 from autonovel.evaluation import accuracy
+from autonovel.job import Job
 from autonovel.methods.pretrained_kmeans import own_features
 from autonovel.networks import Adapted
 from autonovel.run_folder import RunFolder
+from autonovel.systems import Found, run_system
 from autonovel.training.display import Silent
 
 PHOTOS = recipe.load("photos", {"supervised.epochs": 1, "run.systems": ["kmeans-pretrained"], "run.trials": 0}).recipe
@@ -30,9 +32,9 @@ def cached_classes(n_known: int = 2, n_new: int = 3, each: int = 20, views: int 
     return ImageSet(x, torch.where(truth < n_known, truth, -1), tuple(map(str, range(len(truth)))), names, truth)
 
 
-def found_by(images: ImageSet, folder: Path, n_new: int = 3) -> pipeline.Found:
-    job = pipeline.Job(PHOTOS, images, None, n_new, 0, torch.device("cpu"), folder, Silent())
-    return pipeline.system(job, "kmeans-pretrained", folder)
+def found_by(images: ImageSet, folder: Path, n_new: int = 3) -> Found:
+    job = Job(PHOTOS, images, None, n_new, 0, torch.device("cpu"), folder, Silent())
+    return run_system(job, "kmeans-pretrained", folder)
 
 
 def test_it_finds_classes_that_the_features_separate_and_tells_them_from_known_ones(tmp_path: Path) -> None:

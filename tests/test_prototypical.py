@@ -14,10 +14,10 @@ from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.data.groups import groups, labels_without
 from autonovel.errors import InputError, UsageError
+from autonovel.first_model import new_model
+from autonovel.journal import Journal
 from autonovel.methods.prototypical import Prototypical
-from autonovel.pipeline import new_model
 from autonovel.recipe import load
-from autonovel.run_folder import Journal
 from autonovel.settings import Pretrain
 from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage

@@ -15,15 +15,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from autonovel import Discoverer, edits, open_run, pipeline, recipe
+from autonovel import Discoverer, edits, open_run, recipe
 from autonovel.commands import run_recipe
 from autonovel.data import sources
+from autonovel.documents import write_json
 from autonovel.edited import EditedRun
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
+from autonovel.first_model import new_model
 from autonovel.refine_command import next_name, refine
 from autonovel.refining import named_by_a_person
 from autonovel.report import gather, subject
-from autonovel.run_folder import RunFolder, write_json
+from autonovel.run_folder import RunFolder
 from finished import rows_of
 from image_files import write_digits
 from runs import TINY, autonovel, command, environment, numbers
@@ -202,7 +204,7 @@ def test_training_starts_from_the_trunk_of_the_run(corrected: Path) -> None:
     assert not list((after / "stages").glob("1-*")) and (after / "stages" / "2-supervised" / "stage.json").exists()
     settings = recipe.restore(json.loads((after / "run.json").read_text())["recipe"])
     images, _, _ = sources.load(settings, 0, after)
-    started = pipeline.new_model(settings, images, 0).trunk.state_dict()
+    started = new_model(settings, images, 0).trunk.state_dict()
     trunk = {name: value for name, value in load_file(corrected / "model.safetensors").items() if "trunk." in name}
     assert trunk and all(torch.equal(started[name.removeprefix("trunk.")], value) for name, value in trunk.items())
 
@@ -438,7 +440,7 @@ def test_features_of_a_pretrained_network_are_taken_over(tmp_path: Path, monkeyp
         assert torch.equal(new[place], old[before.index(row["id"])])
     settings = recipe.restore(json.loads((after / "run.json").read_text())["recipe"])
     assert settings.pretrain.kind == "imagenet"
-    started = pipeline.new_model(settings, sources.load(settings, 0, after)[0], 0).state_dict()
+    started = new_model(settings, sources.load(settings, 0, after)[0], 0).state_dict()
     adapter = "trunk.blocks.adapter.0.weight"
     assert torch.equal(started[adapter], load_file(tmp_path / "run" / "model.safetensors")[adapter])
 

@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 
 from autonovel import open_run
+from autonovel.documents import write_json
 from autonovel.edited import EditedRun
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.report import cards, gather, tsne
 from autonovel.report.command import page_path, report_run
 from autonovel.report.subject import NONE, corrected
-from autonovel.run_folder import write_json
 from autonovel.sorting import JUNK
 from finished import finished_run
 from runs import autonovel

@@ -22,8 +22,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autonovel import run_folder, writing
+from autonovel.documents import read_json, replace_file, write_json
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
-from autonovel.run_folder import FORMAT, LOCK, Journal, RunFolder, check_format, read_json, replace_file, write_json
+from autonovel.folder_lock import LOCK
+from autonovel.journal import Journal
+from autonovel.run_folder import FORMAT, RunFolder, check_format
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and users of a POSIX system")
 
@@ -67,7 +70,7 @@ def test_a_failure_leaves_the_old_content(
     if old is not None:
         replace_file(path, old)
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder.os, call, full_disk)
+        patch.setattr(writing.os, call, full_disk)
         with pytest.raises(RunFolderError) as error:
             replace_file(path, b"new")
     assert str(path) in str(error.value)
@@ -97,8 +100,8 @@ def test_a_write_that_breaks_off_leaves_the_old_content(tmp_path: Path) -> None:
 def test_what_is_written_is_synced_before_it_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(run_folder.os, "fsync", lambda handle: (calls.append("fsync"), fsync(handle)))
-    monkeypatch.setattr(run_folder.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
+    monkeypatch.setattr(writing.os, "fsync", lambda handle: (calls.append("fsync"), fsync(handle)))
+    monkeypatch.setattr(writing.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
     replace_file(tmp_path / "x", b"1")
     assert calls == ["fsync", "replace"] if os.name == "nt" else calls == ["fsync", "replace", "fsync"]
 
@@ -106,7 +109,7 @@ def test_what_is_written_is_synced_before_it_replaces(tmp_path: Path, monkeypatc
 WRITER = """
 import sys
 from pathlib import Path
-from autonovel.run_folder import replace_file
+from autonovel.documents import replace_file
 path, number = Path(sys.argv[1]), 0
 while True:
     replace_file(path, bytes([number % 251]) * 300_000)
@@ -262,7 +265,7 @@ def test_rewinding_forgets_a_stage_from_an_epoch_on(tmp_path: Path) -> None:
 
 def test_rewinding_to_the_end_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = journal_with(tmp_path / "metrics.jsonl", LINES)
-    monkeypatch.setattr(run_folder.os, "replace", full_disk)
+    monkeypatch.setattr(writing.os, "replace", full_disk)
     journal.rewind("1-rotation", 2)
     journal.rewind("3-joint", 0)
     assert journal.lines == LINES
@@ -270,7 +273,7 @@ def test_rewinding_to_the_end_writes_nothing(tmp_path: Path, monkeypatch: pytest
 
 def test_a_line_that_cannot_be_written_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = journal_with(tmp_path / "metrics.jsonl", LINES)
-    monkeypatch.setattr(run_folder.os, "fsync", full_disk)
+    monkeypatch.setattr(writing.os, "fsync", full_disk)
     with pytest.raises(RunFolderError) as error:
         journal.append({"more": 1})
     assert "No space left" in str(error.value)
@@ -427,7 +430,8 @@ def test_a_kill_before_the_first_document_leaves_a_usable_folder(tmp_path: Path)
 HOLDER = """
 import sys, time
 from pathlib import Path
-from autonovel.run_folder import RunFolder, write_json
+from autonovel.documents import write_json
+from autonovel.run_folder import RunFolder
 with RunFolder.create(Path(sys.argv[1])):
     write_json(Path(sys.argv[1]) / "run.json", {"format": int(sys.argv[2])})
     print("held", flush=True)
@@ -529,7 +533,9 @@ def test_a_subfolder_lock_makes_its_folder(tmp_path: Path) -> None:
 AS_ORDINARY_USER = """
 import fcntl, os, sys
 from pathlib import Path
-from autonovel.run_folder import Journal, RunFolder, replace_file, subfolder_lock, write_json
+from autonovel.documents import replace_file, write_json
+from autonovel.journal import Journal
+from autonovel.run_folder import RunFolder, subfolder_lock
 if os.getuid() == 0:  # to root a read-only folder is writable
     os.setgroups([])
     os.setgid(65534)

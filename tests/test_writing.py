@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from autonovel import edited, run_folder, writing
+from autonovel.documents import read_json, replace_file, write_json
 from autonovel.edited import EditedRun
 from autonovel.errors import RunFolderError
-from autonovel.run_folder import Journal, RunFolder, replace_file, write_json
+from autonovel.journal import Journal
+from autonovel.run_folder import RunFolder
 from autonovel.writing import AFTER, BEFORE, Act
 from faults.content import NotWholeError, check_whole, differences
 from faults.power import Disk
@@ -168,7 +170,7 @@ def test_an_edit_stands_where_the_derived_document_cannot_be_written(
     assert "seven" in [entry["name"] for entry in other.classes()]
     with pytest.raises(edited.EditError):
         other.edit(edited.edits.Rename(5, "seven"), based_on=0)  # refused, and yet it has caught up
-    assert run_folder.read_json(finished / edited.CLASSES)["edits"] == 1
+    assert read_json(finished / edited.CLASSES)["edits"] == 1
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -16,12 +16,12 @@ from torch import Tensor
 from autonovel import draws
 from autonovel.augment import Augmentation
 from autonovel.data import ImageSet
+from autonovel.documents import replace_file
 from autonovel.errors import GuardError, RunFolderError
 from autonovel.methods.views import augmentation
 from autonovel.networks import Adapted, Model
 from autonovel.networks.folded import folded
 from autonovel.passes import batch_size, side_by_side
-from autonovel.run_folder import replace_file
 from autonovel.settings import Recipe
 from autonovel.training.display import Display
 

@@ -13,7 +13,8 @@ from autonovel.data import ImageSet, sources
 from autonovel.data.given_labels import GivenLabels
 from autonovel.data.streamed import FilePixels
 from autonovel.data.survey import kept_survey
-from autonovel.run_folder import CACHE, LABELS, REFINED, check_format, replace_file, write_json
+from autonovel.documents import replace_file, write_json
+from autonovel.run_folder import CACHE, LABELS, REFINED, check_format
 from autonovel.settings import Recipe
 from autonovel.training.display import Display
 

@@ -9,7 +9,7 @@ import statistics
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,16 +17,16 @@ from autonovel import draws, record, writing
 from autonovel.batches import fitting_batches
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
+from autonovel.documents import read_json, write_json
 from autonovel.errors import AutonovelError, GuardError
+from autonovel.job import Job
 from autonovel.labels import LABELS
 from autonovel.recipe import flatten, restore
-from autonovel.run_folder import FORMAT, read_json, write_json
+from autonovel.run_folder import FORMAT
 from autonovel.settings import Joint, Recipe
+from autonovel.systems import run_system
 from autonovel.training.display import Display
 from autonovel.variants import copy_stage
-
-if TYPE_CHECKING:
-    from autonovel.pipeline import Job
 
 FEWEST_HIDDEN, FEWEST_TAUGHT = 2, 2
 CLEAR = 0.01  # a lead below this is none: the recipe's order decides
@@ -34,7 +34,7 @@ CHOICE = "choice.json"
 MOST_TIMES = 3  # that a trial's epochs may exceed the run's
 
 
-def systems_in_order(job: "Job") -> tuple[str, ...]:
+def systems_in_order(job: Job) -> tuple[str, ...]:
     """Return the systems of a run, the one that delivers first: the recipe's own order, or what trials say."""
     systems = job.recipe.run.systems
     candidates = [name for name in systems if name != record.PIXELS]
@@ -47,13 +47,13 @@ def systems_in_order(job: "Job") -> tuple[str, ...]:
     return chosen, *(name for name in systems if name != chosen)
 
 
-def _keep(job: "Job", chosen: str) -> None:
+def _keep(job: Job, chosen: str) -> None:
     with contextlib.suppress(OSError):
         writing.remove(job.folder / "choice")
     record.chosen(job.folder, chosen)
 
 
-def seconds_spent(job: "Job") -> dict[str, float]:
+def seconds_spent(job: Job) -> dict[str, float]:
     """Return the time a run spent on trials, if it made any."""
     path = job.folder / CHOICE
     return {"trials": float(read_json(path)["seconds"])} if path.exists() else {}
@@ -65,7 +65,7 @@ def told(folder: Path) -> str:
     return str(read_json(path)["why"]) if path.exists() else ""
 
 
-def _choose(job: "Job", candidates: list[str]) -> dict[str, Any]:
+def _choose(job: Job, candidates: list[str]) -> dict[str, Any]:
     """Run the trials, write ``choice.json`` and return what was written."""
     start, trials, folder = time.monotonic(), [], job.folder / "choice"
     obstacle = _obstacle(job)
@@ -76,7 +76,7 @@ def _choose(job: "Job", candidates: list[str]) -> dict[str, Any]:
 
 
 def _chosen(
-    job: "Job", candidates: list[str], trials: list[dict[str, Any]], obstacle: str, seconds: float
+    job: Job, candidates: list[str], trials: list[dict[str, Any]], obstacle: str, seconds: float
 ) -> dict[str, Any]:
     means = {name: statistics.mean(trial["found"][name] for trial in trials) for name in candidates} if trials else {}
     chosen = _best(means, candidates)
@@ -93,7 +93,7 @@ def _chosen(
     return content
 
 
-def _obstacle(job: "Job") -> str:
+def _obstacle(job: Job) -> str:
     """Return in a sentence why no trial can be made, or nothing."""
     n_known = job.train.n_known
     first = LABELS[job.recipe.run.systems[0]]
@@ -118,7 +118,7 @@ def _obstacle(job: "Job") -> str:
 class _Part:
     """The labelled images with some of their classes hidden."""
 
-    def __init__(self, job: "Job", number: int) -> None:
+    def __init__(self, job: Job, number: int) -> None:
         train = job.train
         self.n_hidden = min(max(train.n_known // 2, FEWEST_HIDDEN), train.n_known - FEWEST_TAUGHT)
         order = torch.randperm(train.n_known, generator=draws.generator(job.seed, 44, number))
@@ -138,10 +138,8 @@ class _Part:
         )
 
 
-def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict[str, Any]:
+def _trial(job: Job, number: int, candidates: list[str], folder: Path) -> dict[str, Any]:
     """Hide some known classes, and return what share of their images each system puts right."""
-    from autonovel import pipeline
-
     part = _Part(job, number)
     display = _Prefixed(job.display, f"trial {number + 1} of {job.recipe.run.trials}: ")
     longer = int(job.train.unlabelled.sum()) / max(int(part.images.unlabelled.sum()), 1)
@@ -153,7 +151,7 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
     found = {}
     for name in candidates:
         try:
-            result = pipeline.system(trial, name, folder / "systems" / name)
+            result = run_system(trial, name, folder / "systems" / name)
         except GuardError as error:  # a system that collapses has found nothing
             job.display.say(f"In trial {number + 1}, {LABELS[name]} failed: {error.seen or error}")
             found[name] = 0.0
@@ -164,13 +162,13 @@ def _trial(job: "Job", number: int, candidates: list[str], folder: Path) -> dict
     return {"hidden": list(part.images.new_names), "found": found}
 
 
-def _copy_stage_1(job: "Job", folder: Path) -> None:
+def _copy_stage_1(job: Job, folder: Path) -> None:
     """Give a trial what was learned without labels."""
     for stage in sorted((job.folder / "stages").glob("1-*")):
         copy_stage(stage, folder / "stages" / stage.name)
 
 
-def _fitting(job: "Job", part: _Part) -> Recipe:
+def _fitting(job: Job, part: _Part) -> Recipe:
     """Return the recipe with batches that the fewer images of a trial can fill."""
     free = int(part.images.unlabelled.sum())
     changes = fitting_batches(job.recipe, len(part.images) - free, free, job.ranks.world)

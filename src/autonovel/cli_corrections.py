@@ -1,27 +1,27 @@
 """The commands that look at, correct and export a finished run; as thin and as late to import as ``cli.py``."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autonovel.cli_errors import plain_errors
+from autonovel.cli_options import PANEL, AsJson, FinishedRun, Moved
+
 if TYPE_CHECKING:
     from autonovel.edited import EditedRun
 
-PANEL = "Look, correct, export"
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)]
 Class = Annotated[str, typer.Argument(metavar="CLASS", help="Name or number of a class.", show_default=False)]
 Images = Annotated[
     list[str],
     typer.Argument(metavar="IMAGE…", help="Ids of images, as in discovery.csv.", show_default=False),
 ]
-Data = Annotated[Path | None, typer.Option("--data", help="Folder of the images, if they were moved.")]
 
 
-def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
-    """Add the commands to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+def add_correction_commands(app: typer.Typer) -> None:
+    """Add the commands to ``app``."""
 
     @contextmanager
     def correcting(run: Path) -> Iterator["EditedRun"]:
@@ -33,8 +33,8 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
 
     @app.command(rich_help_panel=PANEL)
     def review(
-        run: Run,
-        data: Data = None,
+        run: FinishedRun,
+        data: Moved = None,
         port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 0,
         browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     ) -> None:
@@ -45,14 +45,16 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
             serve(run, data, port, browser)
 
     @app.command(rich_help_panel=PANEL)
-    def rename(run: Run, name: Class, to: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+    def rename(
+        run: FinishedRun, name: Class, to: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+    ) -> None:
         """Give a new class of RUN another name."""
         with correcting(run) as edited:
             edited.rename(name, to)
 
     @app.command(rich_help_panel=PANEL)
     def merge(
-        run: Run,
+        run: FinishedRun,
         into: Annotated[str, typer.Argument(metavar="INTO", help="Class that stays.", show_default=False)],
         others: Annotated[list[str], typer.Argument(metavar="CLASS…", help="Classes that go.", show_default=False)],
     ) -> None:
@@ -62,7 +64,7 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
 
     @app.command(rich_help_panel=PANEL)
     def split(
-        run: Run,
+        run: FinishedRun,
         name: Class,
         images: Annotated[
             list[str] | None,
@@ -76,7 +78,7 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
 
     @app.command(rich_help_panel=PANEL)
     def move(
-        run: Run,
+        run: FinishedRun,
         images: Images,
         to: Annotated[str, typer.Option("--to", metavar="CLASS", help="Class that gets them.", show_default=False)],
     ) -> None:
@@ -86,7 +88,7 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
 
     @app.command(rich_help_panel=PANEL)
     def junk(
-        run: Run,
+        run: FinishedRun,
         images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE…]", help="Ids of images.")] = None,
         name: Annotated[str | None, typer.Option("--class", metavar="CLASS", help="A whole new class.")] = None,
     ) -> None:
@@ -99,13 +101,13 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
             edited.junk(images or []) if name is None else edited.junk_class(name)
 
     @app.command(rich_help_panel=PANEL)
-    def undo(run: Run) -> None:
+    def undo(run: FinishedRun) -> None:
         """Take back the last edit of RUN that is in force."""
         with correcting(run) as edited:
             edited.undo()
 
     @app.command(rich_help_panel=PANEL)
-    def edits(run: Run, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    def edits(run: FinishedRun, as_json: AsJson = False) -> None:
         """List the edits of RUN and the classes as they are now."""
         with plain_errors():
             from autonovel.corrections import list_edits
@@ -114,7 +116,7 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
 
     @app.command(rich_help_panel=PANEL)
     def export(
-        run: Run,
+        run: FinishedRun,
         dest: Annotated[Path, typer.Argument(metavar="DEST", help="File or folder to write.", show_default=False)],
         to: Annotated[
             str, typer.Option("--to", help="csv, folders, fiftyone, labelstudio or onnx.", show_default=False)
@@ -122,7 +124,7 @@ def add_correction_commands(app: typer.Typer, plain_errors: Callable[[], Abstrac
         files: Annotated[
             str, typer.Option("--files", help="How image files get there: copy, hardlink or symlink.")
         ] = "copy",
-        data: Data = None,
+        data: Moved = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the export at DEST.")] = False,
     ) -> None:
         """Write the classes of RUN, all edits made, in a form that other programs read."""

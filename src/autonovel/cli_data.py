@@ -1,15 +1,16 @@
 """The commands about files of images: benchmarks to download, and what is in a folder."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from autonovel.cli_errors import plain_errors
+from autonovel.cli_options import AsJson
 
-def add_data_commands(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
-    """Add ``data`` to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+
+def add_data_commands(app: typer.Typer) -> None:
+    """Add ``data`` to ``app``."""
     data = typer.Typer(help="Download benchmark datasets and look at what is there.", no_args_is_help=True)
     app.add_typer(data, name="data")
 
@@ -28,7 +29,7 @@ def add_data_commands(app: typer.Typer, plain_errors: Callable[[], AbstractConte
     def check(
         name: Annotated[str, typer.Argument(help="A benchmark (cifar10, …), or folder for images of your own.")],
         folder: Annotated[Path, typer.Argument(help="Folder of the files, or a table of images.")],
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: AsJson = False,
     ) -> None:
         """Say what of dataset NAME is in FOLDER: files, checksums, counts; of images of your own, an inventory."""
         with plain_errors():

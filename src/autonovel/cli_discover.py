@@ -1,15 +1,16 @@
 """The command that most people come for; as late to import as all others."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from autonovel.cli_errors import plain_errors
+from autonovel.cli_options import Device, KeepGoing, Overwrite, Resume, Seed, Sets
 
-def add_discover_command(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
-    """Add the command to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+
+def add_discover_command(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
 
     @app.command()
     def discover(
@@ -46,14 +47,12 @@ def add_discover_command(app: typer.Typer, plain_errors: Callable[[], AbstractCo
             str, typer.Option("--recipe", metavar="NAME|FILE", help="Instead of what fits the images best.")
         ] = "",
         out: Annotated[Path | None, typer.Option("--out", help="Run folder. Default: runs/NAME-seedN.")] = None,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")] = 0,
-        sets: Annotated[
-            list[str] | None, typer.Option("--set", metavar="STAGE.KEY=VALUE", help="Override a setting; repeatable.")
-        ] = None,
-        device: Annotated[str, typer.Option("--device", help="cpu, cuda, mps or auto.")] = "auto",
-        resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False,
-        keep_going: Annotated[bool, typer.Option("--keep-going", help="Train on after a collapse.")] = False,
+        seed: Seed = 0,
+        sets: Sets = None,
+        device: Device = "auto",
+        resume: Resume = False,
+        overwrite: Overwrite = False,
+        keep_going: KeepGoing = False,
     ) -> None:
         """Find new classes in your own pictures: sub-folders of DIR are known classes, the rest is to be discovered."""
         with plain_errors():

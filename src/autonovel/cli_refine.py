@@ -1,21 +1,20 @@
 """The command that goes on from a corrected run; as late to import as all others."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from autonovel.cli_corrections import PANEL, Data, Run
+from autonovel.cli_errors import plain_errors
+from autonovel.cli_options import PANEL, Device, FinishedRun, KeepGoing, Moved, Overwrite, Resume, Sets
 
 
-def add_refine_command(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
-    """Add the command to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+def add_refine_command(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
 
     @app.command(rich_help_panel=PANEL)
     def refine(
-        run: Run,
+        run: FinishedRun,
         confirm: Annotated[
             list[str] | None,
             typer.Option("--confirm", metavar="CLASS", help="A new class, besides those with a name; repeatable."),
@@ -27,14 +26,12 @@ def add_refine_command(app: typer.Typer, plain_errors: Callable[[], AbstractCont
         ] = "",
         out: Annotated[Path | None, typer.Option("--out", help="New run folder. Default: RUN-refined.")] = None,
         seed: Annotated[int | None, typer.Option("--seed", min=0, help="Default: that of RUN.")] = None,
-        sets: Annotated[
-            list[str] | None, typer.Option("--set", metavar="STAGE.KEY=VALUE", help="Override a setting; repeatable.")
-        ] = None,
-        device: Annotated[str, typer.Option("--device", help="cpu, cuda, mps or auto.")] = "auto",
-        data: Data = None,
-        resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-        overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in --out.")] = False,
-        keep_going: Annotated[bool, typer.Option("--keep-going", help="Train on after a collapse.")] = False,
+        sets: Sets = None,
+        device: Device = "auto",
+        data: Moved = None,
+        resume: Resume = False,
+        overwrite: Overwrite = False,
+        keep_going: KeepGoing = False,
     ) -> None:
         """Let the new classes of RUN that have a name by now become known, and train on from its model in a new run."""
         with plain_errors():

@@ -1,26 +1,25 @@
 """The command that writes the report of a finished run anew; as thin and as late to import as ``cli.py``."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from autonovel.cli_corrections import PANEL, Data, Run
+from autonovel.cli_errors import plain_errors
+from autonovel.cli_options import PANEL, FinishedRun, Moved
 
 
-def add_report_command(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
-    """Add the command to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+def add_report_command(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
 
     @app.command(rich_help_panel=PANEL)
     def report(
-        run: Run,
+        run: FinishedRun,
         to: Annotated[
             Path | None,
             typer.Option("--to", help="Folder for report.html, or the HTML file itself. Default: RUN.", metavar="PATH"),
         ] = None,
-        data: Data = None,
+        data: Moved = None,
         single: Annotated[
             bool | None,
             typer.Option(

@@ -1,20 +1,19 @@
 """The command that uses a finished run on later images; as late to import as all others."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Annotated
 
 import typer
 
-from autonovel.cli_corrections import PANEL, Run
+from autonovel.cli_errors import plain_errors
+from autonovel.cli_options import PANEL, Device, FinishedRun
 
 
-def add_use_commands(app: typer.Typer, plain_errors: Callable[[], AbstractContextManager[None]]) -> None:
-    """Add the command to ``app``; ``plain_errors`` turns our errors into one line and an exit code."""
+def add_use_commands(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
 
     @app.command(rich_help_panel=PANEL)
     def predict(
-        run: Run,
+        run: FinishedRun,
         paths: Annotated[
             list[str] | None,
             typer.Argument(metavar="PATHS…", help="Image files, folders of them, - for a list on standard input."),
@@ -26,7 +25,7 @@ def add_use_commands(app: typer.Typer, plain_errors: Callable[[], AbstractContex
         form: Annotated[
             str | None, typer.Option("--format", metavar="csv|jsonl", help="Default: by the name of --to, else csv.")
         ] = None,
-        device: Annotated[str, typer.Option("--device", help="cpu, cuda, mps or auto.")] = "auto",
+        device: Device = "auto",
         batch: Annotated[int, typer.Option("--batch", min=0, max=65536, help="Images at once; 0 chooses.")] = 0,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --to.")] = False,
     ) -> None:

@@ -128,6 +128,7 @@ def train_run(
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
     from autonovel.data.prepare import adopt_surveys, discard_cache, prepare_both
+    from autonovel.job import Job
     from autonovel.run_folder import RunFolder
     from autonovel.shapes import read_results
     from autonovel.training.loop import discard_leftovers
@@ -139,7 +140,7 @@ def train_run(
     n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
-    job = pipeline.Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages, ranks)
+    job = Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages, ranks)
     pipeline.check_shares(job)
 
     def lock() -> RunFolder:
@@ -261,16 +262,18 @@ def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:
 def train_side_system(path: Path, name: str, display: Display, keep_going: bool) -> None:
     """Train one system of the comparison in the run at ``path``."""
     from autonovel import device as devices
-    from autonovel import pipeline
     from autonovel.data import sources
     from autonovel.data.prepare import prepare_both
+    from autonovel.extraction import as_seen
+    from autonovel.job import Job
     from autonovel.run_folder import check_format
+    from autonovel.systems import run_side_system
 
     facts = check_format(path)
     settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
     train, test, _ = sources.load(settings, seed, path)
     chosen = devices.pick(facts["device"])
     train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
-    job = pipeline.Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
+    job = Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
     with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
-        pipeline.side_system(pipeline.as_seen(job), name)
+        run_side_system(as_seen(job), name)

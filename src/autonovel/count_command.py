@@ -14,7 +14,7 @@ from autonovel.errors import UsageError
 from autonovel.terminal import TerminalDisplay
 
 if TYPE_CHECKING:
-    from autonovel.pipeline import Job
+    from autonovel.job import Job
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,13 @@ def _of_recipe(
 
 
 def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
-    from autonovel import counting, pipeline, record
+    from autonovel import counting, record
     from autonovel import device as devices
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
     from autonovel.data.prepare import prepare_both
+    from autonovel.extraction import as_seen
+    from autonovel.job import Job
     from autonovel.run_folder import RunFolder, check_format
 
     settings, folder, seed = asked.loaded.recipe, asked.folder, asked.seed
@@ -118,9 +120,9 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
             record.begin(folder, settings, seed, chosen, train, None, command, asked.loaded.changed)
         elif not record.same_images(check_format(folder), train):
             raise UsageError(f"the images at {settings.data.path or 'the source'} are not those of {folder}.")
-        job = pipeline.Job(settings, train, test, None, seed, chosen, folder, display)
+        job = Job(settings, train, test, None, seed, chosen, folder, display)
         with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
-            content = counting.count(pipeline.as_seen(job))
+            content = counting.count(as_seen(job))
         if record.finished(folder):
             _redraw(job)
     return content
@@ -139,7 +141,7 @@ def _redraw(job: "Job") -> None:
 
 
 def _print(console: Console, content: dict[str, Any], folder: Path, seconds: float) -> None:
-    from autonovel.counting import in_words
+    from autonovel.count_words import in_words
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=not console.is_terminal)

@@ -71,8 +71,8 @@ def _outcome(folder: Path) -> list[str]:
     """Return what was found, in sentences, and what to do next."""
     import csv
 
+    from autonovel.documents import read_json
     from autonovel.report.words import counted
-    from autonovel.run_folder import read_json
 
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
     with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:

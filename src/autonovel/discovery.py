@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from autonovel.data import ImageSet
+from autonovel.documents import replace_file, write_json
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
 from autonovel.found import COLUMNS, found_classes, has_class
-from autonovel.run_folder import replace_file, write_json
 from autonovel.sorting import JUNK_NAME
 from autonovel.spreadsheet import harmless_line, line, plain_rows
 

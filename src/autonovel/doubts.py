@@ -1,20 +1,17 @@
 """What a person should be told about a run that went through, but went badly."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from autonovel.embedding import Embedding
-from autonovel.run_folder import Journal
+from autonovel.job import Job
+from autonovel.journal import Journal
 from autonovel.training.checkpoint import known_head
-
-if TYPE_CHECKING:
-    from autonovel.pipeline import Job
 
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
 GUESSING = 0.5  # share of rotations told rightly below which stage 1 has learned little; a guess has 0.25
 
 
-def tell_of_the_first_classifier(job: "Job") -> None:
+def tell_of_the_first_classifier(job: Job) -> None:
     """Say whether the file of weights has a classifier of the known classes, where no stage 2 teaches one."""
     if job.recipe.starts_from_a_classifier:
         path = job.recipe.pretrain.weights
@@ -27,7 +24,7 @@ def tell_of_the_first_classifier(job: "Job") -> None:
         )
 
 
-def tell_of_rotations_not_learned(job: "Job") -> None:
+def tell_of_rotations_not_learned(job: Job) -> None:
     """Say so if stage 1 could not tell how far images were turned: then they have no upright, or it was too short."""
     told = [line for line in Journal(job.folder / "metrics.jsonl").lines if line.get("stage") == "1-rotation"]
     accuracy = told[-1].get("accuracy") if told else None
@@ -41,7 +38,7 @@ def tell_of_rotations_not_learned(job: "Job") -> None:
         )
 
 
-def tell_of_a_blind_classifier(job: "Job", primary: str, embedding: Embedding) -> None:
+def tell_of_a_blind_classifier(job: Job, primary: str, embedding: Embedding) -> None:
     """Say so if the joint classifier puts nearly no unlabelled image into a new class: it was trained too little."""
     if embedding.p_known.shape[1] > job.train.n_known:
         answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import edits
+from autonovel.documents import read_json, write_json
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.found import FoundRun
-from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
+from autonovel.journal import Journal
+from autonovel.run_folder import subfolder_lock
 from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting
 
 EDITS, CLASSES = "edits.jsonl", "classes.json"

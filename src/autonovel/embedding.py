@@ -11,9 +11,9 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from autonovel.data.streamed import Streamed
+from autonovel.documents import replace_file
 from autonovel.errors import GuardError, RunFolderError
 from autonovel.networks import Model
-from autonovel.run_folder import replace_file
 
 CHUNK = 512
 ROWS = 1 << 16  # features at once through the heads: a million images times a thousand classes would fill a device

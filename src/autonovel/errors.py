@@ -1,5 +1,11 @@
 """Errors of our own type: each says what was found, what is needed and how to fix it."""
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+FREE_SPACE = "Free space or choose another folder with --out; what was finished before is kept."
+
 
 class AutonovelError(Exception):
     """Base of all errors the package raises on purpose; ``exit_code`` is the command's."""
@@ -28,3 +34,12 @@ class RunFolderError(AutonovelError):
     """A run folder that is missing, locked, damaged, or of another format."""
 
     exit_code = 4
+
+
+@contextlib.contextmanager
+def writes_explained(path: Path, advice: str = FREE_SPACE) -> Iterator[None]:
+    """Turn the system's refusal to write into an error that says where and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error.strerror or error}. {advice}") from error

@@ -24,9 +24,11 @@ from autonovel.delivered import load_model
 from autonovel.edited import EditedRun
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.folder_lock import LOCK
+from autonovel.job import Job
 from autonovel.judging import are_paths, judge_all
 from autonovel.networks import Model
-from autonovel.run_folder import LOCK, RunFolder
+from autonovel.run_folder import RunFolder
 from autonovel.settings import Recipe
 from autonovel.sorting import UNREADABLE
 from autonovel.training.display import Display, Silent
@@ -118,7 +120,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         with locked, _display(self.verbose) as display:
             train = prepare(train, settings.data, folder, chosen, display)
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
-            job = pipeline.Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
+            job = Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
             assert outcome is not None  # all stages were asked for
             if self.out is not None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from autonovel.documents import read_json
 from autonovel.errors import RunFolderError
-from autonovel.run_folder import read_json
 from autonovel.shapes import CLASSES, checked, run_facts
 from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, Sorting
 from autonovel.spreadsheet import plain_rows

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autonovel import hub
+from autonovel.documents import read_json, write_json
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.networks import hf
-from autonovel.run_folder import FORMAT, read_json, write_json
+from autonovel.run_folder import FORMAT
 from autonovel.settings import Network
 
 if TYPE_CHECKING:
-    from autonovel.pipeline import Job
+    from autonovel.job import Job
 
 FILE = "network.json"
 

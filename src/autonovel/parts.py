@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.run_folder import FORMAT, read_json, write_json
+from autonovel.documents import read_json, write_json
+from autonovel.run_folder import FORMAT
 from autonovel.settings import Recipe
 
 RESULTS = "results.json"

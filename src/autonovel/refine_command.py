@@ -13,13 +13,14 @@ from autonovel import recipe
 from autonovel.batches import fitting_batches
 from autonovel.carried import Carried
 from autonovel.commands import check_place, train_run
+from autonovel.documents import read_json
 from autonovel.edited import EditedRun, open_run
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS as SYSTEMS
 from autonovel.networks.adapted import ADAPTER
 from autonovel.outcome import listed, next_steps, say
 from autonovel.refining import Refinement, new_classes, refinement, system_of
-from autonovel.run_folder import FORMAT, LABELS, REFINED, read_json
+from autonovel.run_folder import FORMAT, LABELS, REFINED
 from autonovel.settings import PLACES, Recipe
 from autonovel.sorting import JUNK
 

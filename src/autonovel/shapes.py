@@ -12,8 +12,9 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
+from autonovel.documents import read_json
 from autonovel.errors import RunFolderError
-from autonovel.run_folder import check_format, read_json
+from autonovel.run_folder import check_format
 
 Shape = type | None | list[Any] | tuple[Any, ...] | Mapping[str | EllipsisType, Any]
 

@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 from autonovel import paper
+from autonovel.documents import read_json
 from autonovel.errors import UsageError
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.part_table import part_table
-from autonovel.run_folder import read_json
 from autonovel.shapes import Shape, checked, interpreting, read_results
 from autonovel.variants import WITHOUT_EFFECT
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import recipe
-from autonovel.run_folder import FINISHED, check_format, replace_file
+from autonovel.documents import replace_file
+from autonovel.run_folder import FINISHED, check_format
 from autonovel.settings import PLACES, Recipe
 
 FULL = "full"

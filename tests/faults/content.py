@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors.torch import load as load_tensors
 
-from autonovel.run_folder import LOCK
+from autonovel.folder_lock import LOCK
 from autonovel.writing import PARTIAL, PREVIOUS
 
 TIMES = ("seconds", "started", "finished", "parts", "peak_memory", "command", "time", "images_per_second",

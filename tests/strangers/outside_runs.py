@@ -48,6 +48,7 @@ def run_parsers(place: Path) -> Iterator[Parser]:
     from rich.console import Console
 
     from autonovel import discovery, edited, open_run, recipe, table
+    from autonovel.documents import read_json
     from autonovel.evaluation import MATCHED_EACH
     from autonovel.figures import runs as figures
     from autonovel.look_commands import print_results
@@ -55,7 +56,6 @@ def run_parsers(place: Path) -> Iterator[Parser]:
     from autonovel.report.facts import facts
     from autonovel.report.subject import corrected
     from autonovel.review.view import View
-    from autonovel.run_folder import read_json
 
     run = small_run(place)
     opened = open_run(run)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from autonovel.documents import write_json
 from autonovel.figures import comparison, curves, evolution, k_sweep, old_and_new
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
 from autonovel.figures.runs import collect, studies
-from autonovel.run_folder import write_json
 
 
 @dataclass(frozen=True)

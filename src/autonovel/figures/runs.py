@@ -6,9 +6,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from autonovel.documents import read_json
 from autonovel.errors import UsageError
+from autonovel.journal import Journal
 from autonovel.kept import Truth, load_truth
-from autonovel.run_folder import Journal, read_json
 from autonovel.shapes import RESULTS, checked, run_facts
 from autonovel.variants import ABLATIONS, WITHOUT_EFFECT
 

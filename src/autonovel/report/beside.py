@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from autonovel import writing
-from autonovel.errors import UsageError
-from autonovel.run_folder import LOCK, explained, subfolder_lock
+from autonovel.errors import UsageError, writes_explained
+from autonovel.folder_lock import LOCK
+from autonovel.run_folder import subfolder_lock
 
 ADVICE = "Free space, or choose another place with --to."
 MAKING = "making"
@@ -32,20 +33,20 @@ class FilesBeside:
         self.making = self.folder / MAKING
         self.sum = hashlib.blake2b(digest_size=6)
         self.lock = subfolder_lock(self.folder, patience=0)
-        with explained(self.making, ADVICE):
+        with writes_explained(self.making, ADVICE):
             _remove(self.making)
             writing.make_folder(self.making)
 
     def add(self, name: str, content: bytes) -> None:
         """Write one file."""
         self.sum.update(f"{name} {len(content)} ".encode() + content)
-        with explained(self.making / name, ADVICE):
+        with writes_explained(self.making / name, ADVICE):
             writing.write_file(self.making / name, content)
 
     def finish(self) -> str:
         """Give the folder its name, and return its address for the page."""
         key = self.sum.hexdigest()
-        with explained(self.folder / key, ADVICE):
+        with writes_explained(self.folder / key, ADVICE):
             if (self.folder / key).exists():
                 _remove(self.making)  # the same content is there
             else:

@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 from typing import Any
 
+from autonovel.documents import read_json, replace_file
 from autonovel.report.pictures import INK, inline, line_colours
-from autonovel.run_folder import read_json, replace_file
 
 
 def count_of(folder: Path) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.run_folder import Journal
+from autonovel.journal import Journal
 from autonovel.shapes import interpreting
 
 LOSSES, PAIRS = "loss/", "pairs/"

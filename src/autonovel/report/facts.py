@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autonovel.documents import read_json
 from autonovel.report.subject import Subject
 from autonovel.report.words import count, counted, duration
-from autonovel.run_folder import read_json
 from autonovel.settings import PLACES
 
 PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins

@@ -1,0 +1,61 @@
+"""What a run delivers once its systems are trained: model, embedding, discovery, scores and report."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from autonovel import agreement, choosing, discovery, doubts, record
+from autonovel.documents import write_json
+from autonovel.embedding import Embedding
+from autonovel.extraction import shared_stages
+from autonovel.job import Job
+from autonovel.networks import Model
+from autonovel.systems import Found, new_class
+from autonovel.training import checkpoint
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished run holds in memory; all of it is in the run folder too."""
+
+    model: Model
+    embedding: Embedding
+    discovery: discovery.Discovery
+    results: dict[str, Any]
+
+
+def deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seconds: dict[str, float]) -> Outcome:
+    """Write the model, the embedding, the discovery, the scores and the report."""
+    checkpoint.save_model(job.folder / "model.safetensors", found.model)
+    found.embedding.save(job.folder / "embedding.safetensors")
+    result = discovery.discover(job.train, found.embedding)
+    result.save(job.folder)
+    seconds |= {name: content["seconds"] for name, content in records.items()}
+    results = record.results(job.folder, records, seconds)
+    others = [name for name in job.recipe.run.systems if name != primary]
+    if others:
+        clusters = new_class(job, found.embedding).numpy()
+        new_names = result.names[job.train.n_known :]
+        results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
+    results["choice"] = choosing.told(job.folder)
+    doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
+    job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
+    drawing = time.monotonic()
+    _draw(job, found.embedding, result, results)
+    seconds["report"] = time.monotonic() - drawing
+    stages = sum(seconds[name] for name in (*shared_stages(job), primary))
+    seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
+    write_json(job.folder / "results.json", results)
+    return Outcome(found.model, found.embedding, result, results)
+
+
+def _draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
+    """Write the report if it is wanted; its drawing libraries may be missing where a run only trains."""
+    if not job.recipe.run.report:
+        return
+    try:
+        from autonovel.report import write_report
+
+        write_report(job.folder, job.train, embedding, found, results, job.recipe.run.map_points, job.display)
+    except ImportError as error:
+        job.display.say(f"No report was written: it needs the package {error.name}. Everything else is there.")
