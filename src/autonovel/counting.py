@@ -242,8 +242,8 @@ def _assumed(job: "Job", settings: Count, chosen: Probes, found: Estimate) -> li
     second = search.second_peak(silhouette)
     if second is not None:
         said.append(
-            f"The silhouette is highest at {search.top(silhouette)} and nearly as high again at {second}: where classes "
-            "fall into groups, the lower of the two may count the groups."
+            f"The silhouette is highest at {search.top(silhouette)} and nearly as high again at {second}: where "
+            "classes fall into groups, the lower of the two may count the groups."
         )
     if found.curve.candidate >= max(found.curve.seen):
         said.append(f"The count stands at the largest number considered, {found.curve.candidate}: raise count.most.")
