@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import edits
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import RunFolderError
 from autonovel.found import FoundRun
 from autonovel.run_folder import Journal, read_json, subfolder_lock, write_json
 from autonovel.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting
@@ -258,7 +258,7 @@ def _name_of(sorting: Sorting, number: int) -> str:
 def open_run(folder: str | Path) -> EditedRun:
     """Return the finished run at ``folder``, to look at and to correct."""
     if not Path(folder).is_dir():
-        raise UsageError(
+        raise RunFolderError(
             f"there is no run folder {folder}. Name the folder of a finished run, such as runs/demo-seed0."
         )
     return EditedRun(folder)
