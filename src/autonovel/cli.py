@@ -174,13 +174,17 @@ def demo(
     ] = False,
 ) -> None:
     """Show the whole method on 5,000 digits: 0-4 known, 5-9 to be discovered. Two minutes, no GPU, no data."""
+    from autonovel.outcome import next_steps
+
     with _plain_errors():
         if compare:
             from autonovel.comparison import compare_systems as run_recipe
         else:
             from autonovel.commands import run_recipe
 
-        run_recipe("demo", out, seed, _changes(sets, None, new_classes), device, resume, overwrite, keep_going)
+        made = run_recipe("demo", out, seed, _changes(sets, None, new_classes), device, resume, overwrite, keep_going)
+        if launch().rank == 0:
+            typer.echo("\n".join(next_steps(made)))
 
 
 add_discover_command(app, _plain_errors)
