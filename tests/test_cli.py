@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,17 @@ def test_doctor_finds_the_objectives_right() -> None:
     assert re.search(r"(\d+) of \1 agree", done.stdout)
 
 
+def test_doctor_looks_for_every_extra() -> None:
+    from autonovel import doctor
+
+    project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
+    brought = project["optional-dependencies"]
+    assert set(doctor.EXTRAS) == set(brought) - {"all", "dev"}
+    for extra, packages in doctor.EXTRAS.items():
+        names = {re.split("[>=<]", needed)[0].replace("-", "_") for needed in brought[extra]}
+        assert set(packages) == names
+
+
 def test_doctor_fails_when_an_objective_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     from autonovel import doctor, objectives
 
@@ -84,7 +96,11 @@ def test_doctor_fails_when_an_objective_is_wrong(monkeypatch: pytest.MonkeyPatch
         (["run", "demo", "--set", "joint.frozen=stem,block1,block2,block3"], ["only heads would learn"]),
         (["run", "demo", "--set", "pretrain.kind=weights"], ["pretrain.weights is ''", "not a file"]),
         (["run", "demo", "--set", "joint.threads=100000"], ["joint.threads", "at most 256"]),
-        (["run", "cifar10"], ["needs the folder of cifar10", "--data DIR"]),
+        (["run", "cifar10"], ["needs the folder of cifar10", "--data DIR", "autonovel data fetch cifar10"]),
+        (["run", "folder"], ["recipe folder needs a folder of images: give it with --data DIR.\n"]),
+        (["run", "demo", "--method", "rankstat"], ["run.systems has 'rankstat'; each must be one of", "kmeans-pixels"]),
+        (["count", "runs/nowhere"], ["there is no run folder runs/nowhere", "a recipe such as demo"]),
+        (["data", "check", "folder", "nowhere"], ["nowhere is not a folder; give the folder of the images.\n"]),
         (["run", "cifar10", "--data", "nowhere"], ["nowhere", "autonovel data fetch cifar10"]),
         (["data", "check", "cifar10", "nowhere"], ["nowhere is not a folder"]),
         (["data", "check", "mnist", "."], ["mnist", "cifar10"]),

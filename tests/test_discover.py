@@ -78,6 +78,22 @@ def test_a_table_can_be_discovered_with_a_recipe_of_ones_own(tmp_path: Path) -> 
     assert "Recipe" in done.stdout and len(rows(tmp_path / "run")) == 400
 
 
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (["--new-classes", "many"], "--new-classes is 'many'; give a whole number from 2 on, or auto."),
+        (["--new-classes", "published"], "--new-classes is 'published'"),
+        (["--method", "rankstat"], "--method is 'rankstat'; choose auto, or one of kmeans-pixels"),
+        (["--backbone", "vgg"], "--backbone is vgg"),
+    ],
+)
+def test_a_wish_that_cannot_be_fulfilled_is_refused_before_the_files_are_looked_at(
+    tmp_path: Path, wish: list[str], words: str
+) -> None:
+    refused = autonovel("discover", tmp_path, *wish, "--out", tmp_path / "run")
+    assert refused.returncode == 2 and words in refused.stderr and refused.stdout == ""
+
+
 def test_nothing_is_begun_where_nothing_can_be_discovered(tmp_path: Path) -> None:
     missing = autonovel("discover", tmp_path / "nowhere", "--out", tmp_path / "run")
     assert missing.returncode == 2 and "give a folder of images" in missing.stderr

@@ -13,7 +13,7 @@ import pytest
 from autonovel import Discoverer, edits, open_run
 from autonovel.data import sources
 from autonovel.edited import EditConflictError, EditedRun
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import RunFolderError
 from autonovel.export import export_run
 from autonovel.found import found_classes
 from autonovel.recipe import restore
@@ -195,7 +195,7 @@ def test_only_finished_runs_are_opened(finished: Path, tmp_path: Path) -> None:
     (finished / "run.json").write_text(json.dumps(facts))
     with pytest.raises(RunFolderError, match="not finished"):
         open_run(finished)
-    with pytest.raises(UsageError, match="no run folder"):
+    with pytest.raises(RunFolderError, match="no run folder"):
         open_run(tmp_path / "nothing")
 
 

@@ -257,6 +257,7 @@ def test_the_demo_compares_every_system(tmp_path: Path) -> None:
     done = autonovel("demo", "--compare", "--keep-going", *sets, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     run = tmp_path / "runs" / "demo-compare-seed0"
+    assert "Next: autonovel review runs/demo-compare-seed0 " in done.stdout
     results = json.loads((run / "results.json").read_text())
     assert set(results["systems"]) == set(EVERY_SYSTEM) and all(results["systems"].values())
     assert {name for name, joint in results["joint_classifiers"].items() if joint} == set(JOINT_HEAD)

@@ -137,7 +137,7 @@ def test_an_empty_class_cannot_be_confirmed(finished: Path) -> None:
 def test_the_run_itself_is_never_the_target(corrected: Path) -> None:
     with pytest.raises(UsageError, match="stays as it is"):
         go_on(corrected, out=corrected, overwrite=True)
-    with pytest.raises(UsageError, match="no run folder"):
+    with pytest.raises(RunFolderError, match="no run folder"):
         go_on(corrected.with_name("nowhere"))
 
 

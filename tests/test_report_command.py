@@ -137,7 +137,7 @@ def test_where_the_page_goes(tmp_path: Path) -> None:
 
 def test_runs_that_cannot_be_reported(finished: Path, tmp_path: Path) -> None:
     done = autonovel("report", tmp_path / "nowhere")
-    assert done.returncode == 2 and "there is no run folder" in done.stderr
+    assert done.returncode == 4 and "there is no run folder" in done.stderr
     write_json(finished / "results.json", {"systems": {}})
     with pytest.raises(RunFolderError, match="does not say recipe, seconds, seed"):
         report_run(finished, None, None, None, 0)

@@ -23,6 +23,7 @@ from autonovel.cli_options import (
     Stages,
 )
 from autonovel.errors import UsageError
+from autonovel.launch import launch
 
 
 def add_demo_command(app: typer.Typer) -> None:
@@ -44,12 +45,17 @@ def add_demo_command(app: typer.Typer) -> None:
     ) -> None:
         """Show the whole method on 5,000 digits: 0-4 known, 5-9 to be discovered. Two minutes, no GPU, no data."""
         with plain_errors():
+            from autonovel.outcome import next_steps
+
             if compare:
                 from autonovel.comparison import compare_systems as run_recipe
             else:
                 from autonovel.commands import run_recipe
 
-            run_recipe("demo", out, seed, _changes(sets, None, new_classes), device, resume, overwrite, keep_going)
+            asked = _changes(sets, None, new_classes)
+            made = run_recipe("demo", out, seed, asked, device, resume, overwrite, keep_going)
+            if launch().rank == 0:
+                typer.echo("\n".join(next_steps(made)))
 
 
 def add_run_commands(app: typer.Typer) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from autonovel import recipe
-from autonovel.errors import UsageError
+from autonovel.errors import RunFolderError, UsageError
 from autonovel.terminal import TerminalDisplay
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def _in_run(
 def _of_recipe(
     name: str, data: Path | None, out: Path | None, seed: int | None, sets: list[str], device: str | None
 ) -> _Asked:
+    if "/" in name and not name.endswith(".toml"):
+        raise RunFolderError(f"there is no run folder {name}. Name the folder of a run, or a recipe such as demo.")
     place = [f"data.path={data}"] if data else []
     loaded = recipe.load(name, [*place, "count.new_classes=auto", *sets])
     if loaded.recipe.count.new_classes != "auto":

@@ -36,6 +36,7 @@ def discover(
 
     if not place.exists():
         raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
+    planning.check_wish(wish)
     console, chosen = Console(), devices.pick(device)
     here = Path(os.path.abspath(place))  # a link goes by its own name
     name = here.stem if place.is_file() else here.name

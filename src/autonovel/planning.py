@@ -10,6 +10,7 @@ from autonovel import hub
 from autonovel.batches import fitting_batches
 from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
+from autonovel.labels import LABELS
 from autonovel.recipe import load
 
 SMALL = 40  # pixels up to which pictures are learned from scratch, as the paper does
@@ -59,7 +60,8 @@ class Plan:
 
 def plan(found: Inventory, wish: Wish, device: str = "cpu") -> Plan:
     """Return how ``found`` will be treated, given what the person wished and the kind of device that trains."""
-    _check(found, wish)
+    check_wish(wish)
+    _check_pile(found)
     settings: dict[str, Any] = {"count.new_classes": wish.new_classes}
     if wish.truth:
         settings["data.truth"] = str(wish.truth)
@@ -81,8 +83,13 @@ def plan(found: Inventory, wish: Wish, device: str = "cpu") -> Plan:
     return Plan(recipe, _filled(recipe, settings, found), tuple(said), _beware(found))
 
 
-def _check(found: Inventory, wish: Wish) -> None:
-    """Refuse wishes that contradict each other, and piles in which nothing can be discovered."""
+def check_wish(wish: Wish) -> None:
+    """Refuse wishes that nobody can fulfil or that contradict each other; no look at the images is needed for it."""
+    asked = wish.new_classes
+    if asked != "auto" and not (asked.isdecimal() and 2 <= int(asked) < 10**6):
+        raise UsageError(f"--new-classes is {asked!r}; give a whole number from 2 on, or auto.")
+    if wish.method not in ("auto", *LABELS):
+        raise UsageError(f"--method is {wish.method!r}; choose auto, or one of {', '.join(LABELS)}.")
     if wish.quick and wish.method != "auto":
         raise UsageError("--quick is k-means on features; leave it out to choose another --method.")
     if wish.recipe and (wish.backbone or wish.pretraining or wish.weights or wish.quick):
@@ -99,6 +106,10 @@ def _check(found: Inventory, wish: Wish) -> None:
                          f"{' and '.join(FROM_SCRATCH)}.")  # fmt: skip
     if wish.pretraining and wish.weights:
         raise UsageError("--weights are used instead of a pretraining; leave --pretraining out.")
+
+
+def _check_pile(found: Inventory) -> None:
+    """Refuse piles in which nothing can be discovered."""
     if found.images == 0:
         raise InputError(f"there is no readable image in {found.root}.")
     if len(found.classes) < 2:

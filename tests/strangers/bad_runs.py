@@ -122,7 +122,7 @@ RUNS: tuple[BadInput, ...] = (
         "a run folder that is not there",
         "edits RUN",
         lambda place, run: ["edits", place / "none"],
-        USAGE,
+        FOLDER,
         "there is no run folder",
     ),
     BadInput(

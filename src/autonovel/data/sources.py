@@ -74,9 +74,11 @@ def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, 
             "Use it from Python with Discoverer(...).fit(images, y), or choose a recipe with a source, such as demo."
         )
     if data.source != "sample" and not data.path:
-        wanted = "a table of images" if data.source == "table" else f"the folder of {data.source}"
+        own = {"table": "a table of images", "folder": "a folder of images", "shards": "a folder of tar files"}
+        wanted = own.get(data.source, f"the folder of {data.source}")
         place = "FILE" if data.source == "table" else "DIR"
-        raise UsageError(f"recipe {settings.name} needs {wanted}: give it with --data {place}.")
+        get = f" Get it with: autonovel data fetch {data.source} --to DIR." if data.source not in own else ""
+        raise UsageError(f"recipe {settings.name} needs {wanted}: give it with --data {place}.{get}")
     if data.source in LISTINGS:
         return problem(*LISTINGS[data.source](data), data, seed)
     if data.truth:
