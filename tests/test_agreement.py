@@ -88,3 +88,6 @@ def test_without_k_means_the_least_agreeing_system_is_told() -> None:
     content = {"systems": ["rankstats", "dtc", "mcl"], "images": 10, "shares": shares,
                "classes": ["new-1"], "by_class": {"dtc": [0.9], "mcl": [0.4]}}  # fmt: skip
     assert "Ranking statistics and MCL agree on 40.0 %" in agreement.told(content)
+    assert "With DTC, closest to it here, it agrees on 90.0 %" in agreement.told(content)
+    alone = content | {"systems": ["rankstats", "mcl"], "shares": [[1, 0.4], [0.4, 1]]}
+    assert "closest" not in agreement.told(alone)

@@ -89,6 +89,8 @@ def _by_class(clusters: Ints, other: Ints, n_new: int) -> list[float | None]:
 def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> str:
     """Return in words how far the primary system agrees with k-means, or else with the system it agrees with least.
 
+    The system it agrees with most is told of too: k-means on weak features is no judge of a result that others confirm.
+
     Args:
         agreement: what ``between`` returned.
         renamed: what classes are called now, by the names they were found under.
@@ -116,6 +118,10 @@ def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None)
     if doubtful:
         worst = [f"{name} ({rounded_down(value)} % shared)" for value, name in sorted(doubtful)[:LOOK_AT]]
         text += f". They differ most on {_listed(worst)}: look there first"
+    closest = max(shares, key=lambda name: shares[name])
+    if closest != other:
+        label = LABELS.get(closest, closest)
+        text += f". With {label}, closest to it here, it agrees on {rounded_down(shares[closest])} %"
     limits = (
         f"{100 * WIDELY:.0f} % and more counts as wide agreement, less than {100 * BARELY:.0f} % as wide disagreement"
     )
