@@ -1,4 +1,4 @@
-"""What the README shows works as printed."""
+"""What the README shows works as printed; so does the page about the benchmarks."""
 
 import json
 import re
@@ -10,7 +10,9 @@ import pytest
 
 from runs import autonovel, environment
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+README = PAGES[0].read_text()
 
 
 def example(part: str, kind: str = "python") -> str:
@@ -47,9 +49,10 @@ def test_the_python_example_runs_as_printed(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "mine" / "discovery.csv").exists()
 
 
-def test_every_command_and_option_it_names_exists() -> None:
-    lines = re.findall(r"`autonovel ([a-z]+[^`]*)`", README)
-    assert len(lines) >= 8
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_and_option_it_names_exists(page: Path) -> None:
+    lines = re.findall(r"`autonovel ([a-z]+[^`]*)`", page.read_text())
+    assert len(lines) >= 6
     for line in lines:
         words = line.split()
         command = words[:2] if words[0] == "data" else words[:1]
@@ -66,7 +69,7 @@ def test_every_recipe_it_names_exists_and_every_recipe_is_named() -> None:
     assert sorted(re.findall(r"`([\w-]+)`", named)) == recipe.names()
 
 
-def test_files_it_links_to_exist() -> None:
-    root = Path(__file__).resolve().parents[1]
-    targets = re.findall(r"\]\(([^)#]+)", README)
-    assert targets and all((root / target).exists() for target in targets)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_it_links_to_exist(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)", page.read_text())
+    assert targets and all((page.parent / target).exists() for target in targets)
