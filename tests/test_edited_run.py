@@ -246,7 +246,7 @@ def test_the_command_line_does_the_same(run: EditedRun) -> None:
     wrong = autonovel("merge", folder, "seven", "0")
     assert wrong.returncode == 2 and "known class" in wrong.stderr
     assert autonovel("junk", folder).returncode == 2
-    assert autonovel("undo", folder / "nothing").returncode == 2
+    assert autonovel("undo", folder / "nothing").returncode == 4
 
 
 def test_correcting_needs_no_torch(run: EditedRun) -> None:
