@@ -17,8 +17,9 @@ README = PAGES[0].read_text()
 
 def example(part: str, kind: str = "python") -> str:
     """Return the one example of the README that has ``part`` in it."""
-    (found,) = [text for text in re.findall(rf"```{kind}\n(.*?)```", README, flags=re.DOTALL) if part in text]
-    return found
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+    (found,) = [text for of, text in blocks if of == kind and part in text]
+    return str(found)
 
 
 @pytest.mark.slow
