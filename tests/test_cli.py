@@ -101,6 +101,7 @@ def test_doctor_fails_when_an_objective_is_wrong(monkeypatch: pytest.MonkeyPatch
         (["run", "demo", "--method", "rankstat"], ["run.systems has 'rankstat'; each must be one of", "kmeans-pixels"]),
         (["count", "runs/nowhere"], ["there is no run folder runs/nowhere", "a recipe such as demo"]),
         (["data", "check", "folder", "nowhere"], ["nowhere is not a folder; give the folder of the images.\n"]),
+        (["run", "imagenet"], ["needs the folder of imagenet", "--data DIR", "ask for access"]),
         (["run", "cifar10", "--data", "nowhere"], ["nowhere", "autonovel data fetch cifar10"]),
         (["data", "check", "cifar10", "nowhere"], ["nowhere is not a folder"]),
         (["data", "check", "mnist", "."], ["mnist", "cifar10"]),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from autonovel.data import cifar, folder, imagenet, omniglot, sample, shards, svhn, table
+from autonovel.data.catalogue import how_to_get
 from autonovel.data.given_labels import GivenLabels
 from autonovel.data.imageset import ImageSet
 from autonovel.data.listing import Listing, problem
@@ -77,7 +78,7 @@ def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, 
         own = {"table": "a table of images", "folder": "a folder of images", "shards": "a folder of tar files"}
         wanted = own.get(data.source, f"the folder of {data.source}")
         place = "FILE" if data.source == "table" else "DIR"
-        get = f" Get it with: autonovel data fetch {data.source} --to DIR." if data.source not in own else ""
+        get = f" {how_to_get(data.source, Path(place))}" if data.source not in own else ""
         raise UsageError(f"recipe {settings.name} needs {wanted}: give it with --data {place}.{get}")
     if data.source in LISTINGS:
         return problem(*LISTINGS[data.source](data), data, seed)
