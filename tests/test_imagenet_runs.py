@@ -12,7 +12,6 @@ from safetensors.torch import save_file
 
 import imagenet_tree
 from autonovel import doubts, paper, recipe, variants
-from autonovel.commands import reproduce_recipe
 from autonovel.counting import wanted
 from autonovel.data import ImageSet
 from autonovel.documents import read_json
@@ -21,6 +20,7 @@ from autonovel.first_model import new_model, normalisation
 from autonovel.job import Job
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import NETWORKS
+from autonovel.reproduce_command import reproduce_recipe
 from autonovel.settings import FROZEN
 from autonovel.training import checkpoint
 from autonovel.training.display import Silent
@@ -34,7 +34,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def reproduce(tree: Path, out: Path, *sets: str, **more: Any) -> None:
-    reproduce_recipe("imagenet", 1, out, [f"data.path={tree}", *imagenet_tree.SETTINGS, *sets], "cpu", True, **more)
+    reproduce_recipe("imagenet", [0], out, [f"data.path={tree}", *imagenet_tree.SETTINGS, *sets], "cpu", True, **more)
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import pytest
 
 import omniglot_tree
 from autonovel import paper, recipe, variants
-from autonovel.commands import reproduce_recipe
 from autonovel.counting import wanted
 from autonovel.documents import read_json
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.parts import mean, parts_of
+from autonovel.reproduce_command import reproduce_recipe
 from autonovel.side_by_side import RunOrder, carry_out
 from autonovel.table import as_json, collect, markdown
 from autonovel.variants import FULL_VARIANT, Variant
@@ -31,7 +31,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def reproduce(tree: Path, out: Path, *sets: str, seeds: int = 1, **more: Any) -> None:
     changes = [f"data.path={tree}", *omniglot_tree.SETTINGS, *sets]
-    reproduce_recipe("omniglot", seeds, out, changes, "cpu", True, **more)
+    reproduce_recipe("omniglot", range(seeds), out, changes, "cpu", True, **more)
 
 
 def stage_of(run: Path, name: str) -> bytes:
@@ -186,8 +186,6 @@ def test_what_is_a_benchmark_of_parts() -> None:
     assert whole is not None and whole.key == "data.alphabet" and len(whole.n_new) == 20
     assert parts_of(recipe.load("omniglot", ["data.alphabet=ULOG"]).recipe) is None
     assert parts_of(recipe.load("demo").recipe) is None
-    with pytest.raises(UsageError, match="--beside is for benchmarks made of parts"):
-        reproduce_recipe("demo", 1, Path("nowhere"), [], "cpu", False, beside=2)
 
 
 def test_mean_of_tables() -> None:

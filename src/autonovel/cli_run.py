@@ -91,7 +91,8 @@ def add_run_commands(app: typer.Typer) -> None:
     def reproduce(
         recipe: RecipeName,
         data: Benchmark = None,
-        seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds, from 0 on.")] = 1,
+        seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
+        first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first; the others follow it.")] = 0,
         out: Annotated[Path, typer.Option("--out", help="Folder for the run folders RECIPE-seedN.")] = Path("runs"),
         ablations: Annotated[
             bool,
@@ -109,7 +110,7 @@ def add_run_commands(app: typer.Typer) -> None:
         no_self_supervision: NoSelfSupervision = False,
         beside: Annotated[
             int,
-            typer.Option("--beside", min=1, help="Runs at a time, where a benchmark is the mean over many (omniglot)."),
+            typer.Option("--beside", min=1, help="Runs at a time: alphabets of omniglot, else seeds, then variants."),
         ] = 1,
     ) -> None:
         """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.
@@ -118,7 +119,7 @@ def add_run_commands(app: typer.Typer) -> None:
         """
         with plain_errors():
             from autonovel import variants
-            from autonovel.commands import reproduce_recipe
+            from autonovel.reproduce_command import reproduce_recipe
 
             compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(
                 _whole_numbers("--sweep-k", sweep_k)
@@ -126,7 +127,8 @@ def add_run_commands(app: typer.Typer) -> None:
             # of other systems or numbers of classes there are run folders of their own; of a study, all have the same
             systems = variants.of_systems(method or [], not no_self_supervision, "" if compared else new_classes)
             changes, chosen = _changes(sets, data, new_classes if compared else ""), _stages(stages)
-            reproduce_recipe(recipe, seeds, out, changes, device, keep_going, compared, chosen, systems, beside)
+            numbers = range(first_seed, first_seed + seeds)
+            reproduce_recipe(recipe, numbers, out, changes, device, keep_going, compared, chosen, systems, beside)
 
     @app.command()
     def count(

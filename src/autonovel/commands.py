@@ -1,4 +1,4 @@
-"""What the commands do that train: run, reproduce, and one system for another process."""
+"""What the commands do that train: run, and one system for another process."""
 
 import contextlib
 import sys
@@ -14,14 +14,11 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.launch import about, launch, started_again
-from autonovel.look_commands import print_results, print_table
-from autonovel.part_runs import run_parts
-from autonovel.parts import parts_of
+from autonovel.look_commands import print_results
 from autonovel.settings import ALL_STAGES
-from autonovel.side_by_side import RunOrder
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
-from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name, siblings, that_apply
+from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name
 
 if TYPE_CHECKING:
     from autonovel.carried import Carried
@@ -198,52 +195,6 @@ def train_run(
     look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
     console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True)
     return folder
-
-
-def reproduce_recipe(
-    name: str,
-    seeds: int,
-    out: Path,
-    sets: list[str],
-    device: str,
-    keep_going: bool,
-    compared: tuple[Variant, ...] = (),
-    stages: tuple[int, ...] = ALL_STAGES,
-    systems: Variant = FULL_VARIANT,
-    beside: int = 1,
-) -> None:
-    """Run a recipe, and variants of it, on seeds 0 … seeds − 1, going on with what is there; print the table.
-
-    A benchmark made of parts has a run for each, ``beside`` at a time, and their mean as its result.
-    """
-    if compared and systems != FULL_VARIANT:
-        raise UsageError(
-            "--ablations and --sweep-k study ranking statistics; give them without --method and --no-self-supervision."
-        )
-    settings, folders, started = recipe.load(name, sets).recipe, [], STARTED
-    label, parts = settings.name, parts_of(settings)
-    if beside > 1 and parts is None:
-        raise UsageError("--beside is for benchmarks made of parts, as omniglot is of alphabets; this is a single run.")
-    applied = that_apply(compared, settings.pretrain.kind)
-    if applied != compared:
-        start = f"pretrain.kind = {settings.pretrain.kind}"
-        Console().print(f"Not without self-supervision, which {label} does not start by ({start}).", highlight=False)
-    for seed in range(seeds):
-        for variant in (systems, *applied):
-            folder = out / folder_name(label, variant, seed)
-            changes = ['run.systems=["rankstats"]'] if compared else []  # a study is about ranking statistics alone
-            bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]
-            if parts is not None:
-                order = RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant)
-                run_parts(parts, order, beside)
-            else:
-                run_recipe(name, folder, seed, sets + changes, device, True, False, keep_going, started, bases, stages,
-                       variant)  # fmt: skip
-            folders.append(folder)
-            started = time.monotonic()
-    finished = [folder for folder in folders if (folder / "results.json").exists()]
-    if finished:
-        print_table(finished, as_json=False)
 
 
 def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:

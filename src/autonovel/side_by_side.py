@@ -29,7 +29,7 @@ DIED = "a process ended all at once, killed or out of memory. The same command g
 
 @dataclass(frozen=True)
 class RunOrder:
-    """A run to be made, as ``run_recipe`` takes it."""
+    """A run to be made, as ``run_recipe`` takes it; its time counts from ``started``, or else from when it begins."""
 
     recipe: str
     folder: Path
@@ -40,6 +40,7 @@ class RunOrder:
     stages: tuple[int, ...]
     variant: Variant
     bases: tuple[Path, ...] = ()
+    started: float | None = None
 
 
 def carry_out(orders: Sequence[RunOrder], beside: int, console: Console) -> None:
@@ -55,8 +56,9 @@ def carry_out(orders: Sequence[RunOrder], beside: int, console: Console) -> None
                 _make(order, None, announced=place > 0)
             except AutonovelError as error:
                 stopping.check()  # what a dying child raised may have come before the signal's own
-                console.print(f"error: {order.folder.name}: {error}", highlight=False, markup=False)
                 failures.append(error)
+                if len(orders) > 1:
+                    console.print(f"error: {order.folder.name}: {error}", highlight=False, markup=False)
     else:
         failures = _in_processes(orders, min(beside, len(orders)), console)
     if failures:
@@ -138,8 +140,8 @@ def _make_quietly(order: RunOrder) -> None:
 def _make(order: RunOrder, console: Console | None, announced: bool) -> None:
     from autonovel.commands import run_recipe
 
-    o = order
+    o, started = order, time.monotonic() if order.started is None else order.started
     run_recipe(
-        o.recipe, o.folder, o.seed, list(o.sets), o.device, True, False, o.keep_going, time.monotonic(), o.bases,
+        o.recipe, o.folder, o.seed, list(o.sets), o.device, True, False, o.keep_going, started, o.bases,
         o.stages, o.variant, console, announced,
     )  # fmt: skip

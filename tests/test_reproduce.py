@@ -1,0 +1,52 @@
+"""Seeds and variants of a recipe: which are made, beside each other or not, and what one that collapses does."""
+
+from pathlib import Path
+
+import pytest
+
+from autonovel import reproduce_command
+from autonovel.errors import GuardError, UsageError
+from autonovel.reproduce_command import reproduce_recipe
+from autonovel.side_by_side import RunOrder
+from autonovel.variants import sweep_k
+from runs import TINY
+
+QUICK = [
+    "pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=2", "joint.ramp_epochs=1", "joint.keep_embeddings_at=[]",
+    "run.report=false",
+]  # fmt: skip
+
+
+def test_seeds_and_then_variants_beside_each_other_are_those_made_one_after_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    names = {f"tiny{variant}-seed{seed}" for seed in (3, 4) for variant in ("", "-k2")}
+    for beside in (1, 2):
+        out = tmp_path / str(beside)
+        reproduce_recipe(str(TINY), range(3, 5), out, QUICK, "cpu", False, sweep_k([2]), beside=beside)
+        assert {path.name for path in out.iterdir() if path.is_dir()} == names
+        rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| tiny")]
+        assert len(rows) == 2 and "joint.k=2" in rows[0] and all("| 2 | 3, 4 |" in row for row in rows)
+    for name in names:
+        for file in ("discovery.csv", "model.safetensors", "stages/2-supervised/model.safetensors"):
+            assert (tmp_path / "1" / name / file).read_bytes() == (tmp_path / "2" / name / file).read_bytes()
+    assert "is shared with" in (tmp_path / "2" / "tiny-k2-seed4.log").read_text()
+
+
+def test_a_collapse_is_told_after_the_other_seeds_and_anything_else_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[int]()
+
+    def collapse(orders: list[RunOrder], beside: int, console: object) -> None:
+        made.append(orders[0].seed)
+        if orders[0].seed == 1:
+            raise error
+
+    monkeypatch.setattr(reproduce_command, "carry_out", collapse)
+    for error, seeds in (GuardError("collapsed"), [0, 1, 2]), (UsageError("no images"), [0, 1]):
+        made.clear()
+        with pytest.raises(type(error), match=str(error)):
+            reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False)
+        assert made == seeds
