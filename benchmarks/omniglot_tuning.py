@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--beside", type=int, default=1, help="runs at a time")
     parser.add_argument("--work", type=Path, default=Path("runs/omniglot-tuning"))
     arguments = parser.parse_args()
-    held_out = recipe.load(arguments.recipe, []).recipe.pretrain.held_out
+    held_out = recipe.load(arguments.recipe, arguments.set).recipe.pretrain.held_out
     alphabets = arguments.alphabet or held_out
     if not set(alphabets) <= set(held_out):
         parser.error(f"--alphabet: of {', '.join(alphabets)} some are not held out; there are {', '.join(held_out)}")

@@ -23,6 +23,7 @@ N_KNOWN, N_NEW = 2, 2
 # system, how many of its stages go before, the section of its settings, the setting that is its learning rate
 OF_METHODS = {
     "joint": ("rankstats", 0, "joint", "lr"),
+    "starts": ("rankstats", 0, "joint", "lr"),
     "incremental": ("rankstats-incremental", 0, "incremental", "lr"),
     "similarity": ("kcl", 0, "similarity", "lr"),
     "kcl": ("kcl", 1, "kcl", "lr"),
@@ -37,6 +38,9 @@ QUICK = {
     "joint.batch_size": 8, "joint.group": 0, "joint.watch": 0, "joint.keep_embeddings_at": (),
     "similarity.batch_size": 6, "kcl.batch_size": 6, "dtc.batch_size": 6, "linear.batch_size": 12,
 }  # fmt: skip
+
+
+ALWAYS = {"starts": {"starts": 3, "starts_until": 0.5}}
 
 
 def some_images(seed: int = 0) -> ImageSet:
@@ -59,7 +63,7 @@ def section_of(name: str) -> tuple[str, str]:
 
 
 def settings_of(name: str, changes: dict[str, Any]) -> Recipe:
-    own = {f"{section_of(name)[0]}.{key}": value for key, value in changes.items()}
+    own = {f"{section_of(name)[0]}.{key}": value for key, value in (ALWAYS.get(name, {}) | changes).items()}
     return recipe.load(str(TINY), QUICK | own).recipe
 
 

@@ -369,6 +369,8 @@ CODE_AND_PAPER = {
     "joint.views": ("separate", "separate"),
     "joint.ramp_by": ("epoch", "epoch"),
     "joint.group": (0, 0),  # not in the paper
+    "joint.group_per_class": (0.0, 0.0),  # not in the paper
+    "joint.starts": (1, 1),  # not in the paper
 }
 
 

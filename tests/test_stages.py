@@ -330,7 +330,7 @@ class ByHand:
         self.unlabelled = [not known for known in self.labelled]
         self.y = batch.y.tolist()
         self.same = selftest.pair_labels(z.tolist(), s.k, s.rank_by)
-        self.pairs = selftest.pairs_in_groups(self.unlabelled, s.group)
+        self.pairs = selftest.pairs_in_groups(self.unlabelled, stage.group)
         self.known, self.known_hat = (linear(x.double().numpy(), model.heads["known"]) for x in (z, z_hat))
         self.new, self.new_hat = (linear(x.double().numpy(), model.heads["new"]) for x in (z, z_hat))
         self.chosen = [max(range(N_NEW), key=row.__getitem__) for row in self.new]

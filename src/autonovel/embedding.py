@@ -10,6 +10,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from autonovel.data import ImageSet
 from autonovel.data.streamed import Streamed
 from autonovel.documents import replace_file
 from autonovel.errors import GuardError, RunFolderError
@@ -77,6 +78,12 @@ def features(model: Model, images: Tensor | Streamed) -> Tensor:
     if not torch.isfinite(z).all():
         raise GuardError("the features are not finite numbers, so nothing can be delivered. Try a lower learning rate.")
     return z
+
+
+def unlabelled_features(model: Model, images: ImageSet) -> Tensor:
+    """Return the features of the unlabelled images without augmentation, on the CPU."""
+    rows, pixels = images.unlabelled.nonzero()[:, 0], images.images
+    return features(model, pixels[rows]) if isinstance(pixels, Tensor) else features(model, pixels)[rows]
 
 
 def _chunks(images: Tensor | Streamed, part: range) -> Iterable[Tensor]:

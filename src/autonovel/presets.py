@@ -8,6 +8,8 @@ _AS_RUN = {
     "joint.views": "separate",
     "joint.ramp_by": "epoch",
     "joint.group": 0,
+    "joint.group_per_class": 0.0,
+    "joint.starts": 1,
     "dtc.views": "separate",
 }
 

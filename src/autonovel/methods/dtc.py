@@ -14,7 +14,7 @@ from torch import Tensor
 from autonovel import draws, settings
 from autonovel.clustering.metric import principal_components
 from autonovel.data import Batch, ImageSet, Merged, Sampler
-from autonovel.embedding import features
+from autonovel.embedding import unlabelled_features
 from autonovel.methods.kmeans import centres
 from autonovel.methods.linear import LinearClassifier, settle
 from autonovel.methods.method import Problem
@@ -24,12 +24,6 @@ from autonovel.networks import Model, heads
 from autonovel.objectives import consistency, kl_to_target, ramp, running_average, sharpened, student_t
 from autonovel.settings import Recipe
 from autonovel.training.stage import Progress, Stage, Terms
-
-
-def unlabelled_features(model: Model, images: ImageSet) -> Tensor:
-    """Return the features of the unlabelled images without augmentation, on the CPU."""
-    rows, pixels = images.unlabelled.nonzero()[:, 0], images.images
-    return features(model, pixels[rows]) if isinstance(pixels, Tensor) else features(model, pixels)[rows]
 
 
 @torch.no_grad()

@@ -11,10 +11,13 @@ from torch import Tensor
 
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
+from autonovel.embedding import unlabelled_features
 from autonovel.methods.method import Problem
+from autonovel.methods.new_heads import NewHeads, tightest
 from autonovel.methods.notes import KNOWN_USAGE, note_pairs, note_usage
 from autonovel.methods.views import augmentation, two_views
 from autonovel.networks import Model, heads
+from autonovel.networks.candidates import Candidates
 from autonovel.objectives import (
     consistency,
     cross_entropy,
@@ -60,6 +63,35 @@ class Joint:
         """Return the draws of two views."""
         return 2 * augmentation(self.settings).n_draws
 
+    @property
+    def group(self) -> int:
+        """Return how many unlabelled images are compared with each other (0: all of a batch).
+
+        A group of g images has g pairs of an image with itself and, of C^u classes, g (g − 1) / C^u pairs that show one
+        class, nearly all of them taken for different: their ratio, not g, is what training feels.
+        """
+        s = self.settings
+        if not s.group_per_class:
+            return s.group
+        wanted = max(1.0, s.group_per_class * self.n_new)
+        if s.batch == "merged":
+            return round(wanted)
+        groups = max(1, round(self._unlabelled / wanted))
+        return -(-self._unlabelled // groups)  # as even as they can be
+
+    @property
+    def _starts(self) -> list[tuple[int, ...]]:
+        """Return what sets the draws of each start apart; the first has those of a head that is alone."""
+        return [(), *((number,) for number in range(1, self.settings.starts))]
+
+    @property
+    def _labelled(self) -> int:
+        return self.settings.labelled_per_batch or self.settings.batch_size // 2
+
+    @property
+    def _unlabelled(self) -> int:
+        return self.settings.batch_size - self._labelled
+
     def prepare(self, model: Model) -> None:
         """Add the head of the new classes; in incremental learning, grow the known one by them too."""
         s = self.settings
@@ -70,7 +102,8 @@ class Joint:
         if self.incremental:
             known = heads.grown_head(known, self.n_new, draws.generator(self.seed, 31), s.new_bias)
         model.heads["known"] = known
-        model.heads["new"] = model.new_head(self.n_new, draws.generator(self.seed, 30))
+        starts = [model.new_head(self.n_new, draws.generator(self.seed, 30, *more)) for more in self._starts]
+        model.heads["new"] = Candidates(starts) if len(starts) > 1 else starts[0]
         model.trunk.freeze(s.frozen, s.frozen_batchnorm)
 
     def sampler(self, images: ImageSet) -> Sampler:
@@ -78,19 +111,29 @@ class Joint:
         s = self.settings
         if s.batch == "merged":
             return Merged(torch.arange(len(images)), s.batch_size, self.seed, self.number)
-        labelled = s.labelled_per_batch or s.batch_size // 2
         return Fixed(
             (~images.unlabelled).nonzero()[:, 0],
             images.unlabelled.nonzero()[:, 0],
-            labelled,
-            s.batch_size - labelled,
+            self._labelled,
+            self._unlabelled,
             self.seed,
             self.number,
             epoch_of=s.epoch,
         )
 
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
-        """Nothing depends on the whole set."""
+        """Choose among several starts of the head, when it is time."""
+        head, until = model.heads["new"], round(self.settings.starts_until * self.settings.epochs)
+        if isinstance(head, Candidates) and epoch == max(1, until):
+            head.choose(tightest(head, unlabelled_features(model, images)))
+
+    def conclude(self, model: Model, images: ImageSet) -> None:
+        """Leave one head of the new classes."""
+        head = model.heads["new"]
+        if isinstance(head, Candidates):
+            if not head.chosen:
+                head.choose(tightest(head, unlabelled_features(model, images)))
+            model.heads["new"] = head.best
 
     def same(self, z: Tensor) -> Tensor:
         """Return s_ij, which pairs of the batch are taken to show the same class, as an n×n boolean matrix."""
@@ -101,8 +144,7 @@ class Joint:
         s = self.settings
         z, z_hat = two_views(s, model, batch)
         known, known_hat = model.logits(z, "known"), model.logits(z_hat, "known")
-        new, new_hat = model.logits(z, "new"), model.logits(z_hat, "new")
-        p_new, p_new_hat = new.softmax(dim=1), new_hat.softmax(dim=1)
+        new = NewHeads(model, z, z_hat)
         labelled, unlabelled = batch.labelled, 1 - batch.labelled
         epoch = progress.whole_epochs.float() if s.ramp_by == "epoch" else progress.epoch
         rise = ramp(epoch, s.ramp_epochs)
@@ -111,20 +153,20 @@ class Joint:
             terms["ce"] = cross_entropy(known, batch.y, labelled)
         if s.bce:
             same = self.same(z)
-            pairs = pairs_in_groups(unlabelled, s.group)
+            pairs = pairs_in_groups(unlabelled, self.group)
             if s.pairs == "local":
                 pairs = pairs * model.ranks.one_share(len(pairs), pairs.device)
-            terms["bce"] = pairwise_bce(p_new, p_new_hat if s.bce_views == "two" else p_new, same, pairs)
+            terms["bce"] = new.over(lambda p, p_hat: pairwise_bce(p, p_hat if s.bce_views == "two" else p, same, pairs))
             note_pairs(progress, same, pairs, batch)
         if s.consistency:
             w_known, w_new = (labelled, unlabelled) if s.consistency_on == "own" else (None, None)
             over = s.consistency_over_classes
             agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1), w_known, over)
-            agreement = agreement + consistency(p_new, p_new_hat, w_new, over)
+            agreement = agreement + new.over(lambda p, p_hat: consistency(p, p_hat, w_new, over))
             terms["consistency"] = s.weight * rise * agreement
         if self.incremental:
-            targets = pseudo_labels(new, self.n_known)
-            terms["pseudo"] = s.pseudo_weight * rise * cross_entropy(known, targets, unlabelled)
-        note_usage(progress, new, unlabelled)
+            targets = pseudo_labels(new.logits, self.n_known)
+            terms["pseudo"] = new.decided * s.pseudo_weight * rise * cross_entropy(known, targets, unlabelled)
+        note_usage(progress, new.logits, unlabelled)
         note_usage(progress, known, labelled, KNOWN_USAGE)
         return terms

@@ -26,7 +26,7 @@ from autonovel.training.health import Health
 from autonovel.training.ranks import ALONE, Ranks
 from autonovel.training.remedies import STOPPED
 from autonovel.training.schedules import learning_rate
-from autonovel.training.stage import OnMaterial, Remembers, Stage
+from autonovel.training.stage import Concludes, OnMaterial, Remembers, Stage
 from autonovel.training.steps import step_kind
 
 SECONDS_BETWEEN_UPDATES = 0.25
@@ -83,12 +83,14 @@ def run_stage(model: Model, stage: Stage, images: ImageSet, context: Context) ->
     if seconds is not None:
         ranks.alone(lambda: checkpoint.load_model(folder / "model.safetensors", model))
         ranks.equalise(model.state_dict().values())
-        return seconds
-    seconds = _train(model, stage, images, context, folder / CHECKPOINT)
-    if ranks.first:
-        checkpoint.save_model(folder / "model.safetensors", model)
-        write_json(folder / FINISHED, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
-        _discard(folder)
+    else:
+        seconds = _train(model, stage, images, context, folder / CHECKPOINT)
+        if ranks.first:
+            checkpoint.save_model(folder / "model.safetensors", model)
+            write_json(folder / FINISHED, {"stage": stage.name, "seconds": seconds, "threads": torch.get_num_threads()})
+            _discard(folder)
+    if isinstance(stage, Concludes):
+        stage.conclude(model, images)
     return seconds
 
 

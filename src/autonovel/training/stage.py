@@ -94,6 +94,17 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
+class Concludes(Protocol):
+    """A stage that, once trained, has something to settle, such as which of several heads stays.
+
+    Its file has the model before that: what it concludes is a function of it and the images.
+    """
+
+    def conclude(self, model: Model, images: ImageSet) -> None:
+        """Bring ``model`` into the form in which the next stage takes it."""
+
+
+@runtime_checkable
 class OnMaterial(Protocol):
     """A stage that does not train on the images themselves, but on something made of them once, such as features."""
 
