@@ -40,7 +40,7 @@ class Candidates(nn.Module):
 
     def leading(self, logits: Sequence[Tensor]) -> Tensor:
         """Return those of the chosen head out of the logits of all, without asking the device which it is."""
-        only = nn.functional.one_hot(self.share.argmax(), len(self.starts)).float()
+        only = torch.arange(len(self.starts), device=self.share.device) == self.share.argmax()
         return (torch.stack(list(logits)) * only[:, None, None]).sum(dim=0)
 
     def forward(self, z: Tensor) -> Tensor:
@@ -54,7 +54,8 @@ class Candidates(nn.Module):
 
     def together(self, terms: Sequence[Tensor]) -> Tensor:
         """Return the mean of a loss over all heads by their shares, whose gradient is each head's own in full."""
-        total, told = torch.stack(list(terms)).sum(), (torch.stack(list(terms)) * self.share).sum()
+        each = torch.stack(list(terms))
+        total, told = each.sum(), (each * self.share).sum()
         return total - total.detach() + told.detach()
 
 
