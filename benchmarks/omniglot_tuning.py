@@ -1,7 +1,7 @@
 """Settings for OmniGlot, chosen without its evaluation alphabets: those held out from pretraining play the new one.
 
 `python benchmarks/omniglot_tuning.py DIR variants.json` trains ranking statistics (or another `--system`) on each
-held-out background alphabet, the other 25 being known, once for every variant, and prints the accuracies; k-means
+held-out background alphabet, those not held out being known, once for every variant, and prints the accuracies; k-means
 stands beside them. The file maps a variant's name to its settings, such as {"long": {"joint.epochs": 60}}; pretraining
 is shared by all.
 """
@@ -21,6 +21,7 @@ from autonovel import device as devices
 from autonovel import recipe, record
 from autonovel.data import ImageSet, omniglot
 from autonovel.data.splits import known_and_new
+from autonovel.documents import read_json, write_json
 from autonovel.extraction import extractor
 from autonovel.job import Job
 from autonovel.settings import Recipe
@@ -29,6 +30,7 @@ from autonovel.training.display import Silent
 from autonovel.variants import copy_stage
 
 PRETRAINED = Path("stages") / "1-prototypical"
+OF = "pretrained.json"  # in the work folder: what the shared pretraining was made with
 background = functools.cache(omniglot.background)  # each process reads the drawings once
 
 
@@ -81,6 +83,11 @@ def main() -> None:
     alphabets = arguments.alphabet or held_out
     if not set(alphabets) <= set(held_out):
         parser.error(f"--alphabet: of {', '.join(alphabets)} some are not held out; there are {', '.join(held_out)}")
+    made_with = {"seed": arguments.seed, "set": arguments.set}
+    note = arguments.work / OF
+    if note.exists() and read_json(note) != made_with:
+        parser.error(f"{arguments.work} has pretraining made with {read_json(note)}; give another --work")
+    write_json(note, made_with)
     variants: dict[str, dict[str, Any]] = {"k-means": {}, **json.loads(arguments.variants.read_text())}
     orders = [
         (arguments, name, changes, "kmeans" if name == "k-means" else arguments.system, alphabet)

@@ -87,6 +87,7 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
         "prototypical": lambda: [Prototypical(replace(pretrain, classes_per_batch=3, support=2, lr=1e-5), 0)],
         "supervised": lambda: [supervised],
         "joint": lambda: [supervised, Joint(joint, N_KNOWN, N_NEW, 0)],
+        "joint, starts": lambda: [Joint(replace(joint, starts=3, starts_until=0.5), N_KNOWN, N_NEW, 0)],
         "joint, own": lambda: [Joint(replace(joint, consistency_on="own"), N_KNOWN, N_NEW, 0)],
         "joint, merged": lambda: [Joint(replace(joint, batch="merged", views="separate"), N_KNOWN, N_NEW, 0)],
         "joint, incremental, groups": lambda: [Joint(replace(joint, group=3), N_KNOWN, N_NEW, 0, incremental=True)],

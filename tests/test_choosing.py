@@ -28,7 +28,7 @@ class Heard:
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def begin(self, stage: str, total: int, done: int) -> None:
+    def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
         self.stages.append(stage)
 
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:

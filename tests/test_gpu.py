@@ -41,14 +41,15 @@ def some_images() -> ImageSet:
 
 
 def train(
-    kind: type[Step], precision: str, optimiser: str, streamed: bool = False
+    kind: type[Step], precision: str, optimiser: str, streamed: bool = False, starts: int = 1
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Return the means of an epoch and the weights after it."""
     images, device = some_images(), torch.device("cuda")
     assert isinstance(images.images, torch.Tensor)
     held = replace(images, images=HostPixels(images.images)) if streamed else images
     views = Augment(crop=2, flip=True, rotate=0.2)
-    stage = Joint(Settings(batch_size=32, frozen=("stem",), group=8, optimiser=optimiser, augment=views), 2, 2, 0, True)
+    made = Settings(batch_size=32, frozen=("stem",), group=8, optimiser=optimiser, augment=views, starts=starts)
+    stage = Joint(made, 2, 2, 0, True)
     model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
     model.precision = precision
     stage.prepare(model)
@@ -62,6 +63,8 @@ def train(
     u = draws.uniform(7, torch.arange(steps, device=device), rows, stage.n_draws)
     model.train()
     for number, index in enumerate(rows):
+        if starts > 1 and number == 3:
+            model.heads["new"].choose(1)  # type: ignore[operator]
         source.advance()
         step(index, u[number], number, 0.02)
     return step.end_of_epoch(), copy.deepcopy({k: v.cpu() for k, v in model.state_dict().items()})
@@ -69,9 +72,11 @@ def train(
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_recorded_step_trains_as_an_eager_one(precision: str, optimiser: str) -> None:
-    means, weights = train(Step, precision, optimiser)
-    recorded_means, recorded_weights = train(GraphStep, precision, optimiser)
+@pytest.mark.parametrize("starts", [1, 3])
+def test_a_recorded_step_trains_as_an_eager_one(precision: str, optimiser: str, starts: int) -> None:
+    """Also where, on the way, one of several heads is chosen."""
+    means, weights = train(Step, precision, optimiser, starts=starts)
+    recorded_means, recorded_weights = train(GraphStep, precision, optimiser, starts=starts)
     for name, value in means.items():
         torch.testing.assert_close(recorded_means[name], value, rtol=1e-4, atol=1e-5)
     for name, value in weights.items():

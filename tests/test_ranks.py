@@ -169,7 +169,7 @@ def test_a_killed_process_is_started_again_and_changes_nothing(
     done = finished(process)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr, "a process that lost another one says so in a line"
-    assert "3-joint rankstats-incremental: 30 steps, going on from step" in done.stdout
+    assert "3-joint rankstats-incremental: 30 steps, of which" in done.stdout
     assert len(json.loads((folder / "run.json").read_text())["parts"]) == 2
     assert journal(folder / "metrics.jsonl") == journal(two / "metrics.jsonl")
     for name in ("model.safetensors", "embedding.safetensors", "discovery.csv"):

@@ -40,8 +40,8 @@ def test_a_collapse_is_told_after_the_other_seeds_and_anything_else_at_once(
     made = list[int]()
 
     def collapse(orders: list[RunOrder], beside: int, console: object) -> None:
-        made.append(orders[0].seed)
-        if orders[0].seed == 1:
+        made.extend(order.seed for order in orders)
+        if any(order.seed == 1 for order in orders):
             raise error
 
     monkeypatch.setattr(reproduce_command, "carry_out", collapse)
@@ -50,3 +50,8 @@ def test_a_collapse_is_told_after_the_other_seeds_and_anything_else_at_once(
         with pytest.raises(type(error), match=str(error)):
             reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False)
         assert made == seeds
+    error = GuardError("collapsed")
+    made.clear()
+    with pytest.raises(GuardError):
+        reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False, sweep_k([2, 7, 2]), beside=2)
+    assert made == [0, 1, 2, 0, 0, 1, 1, 2, 2]  # the variants too, each once

@@ -62,8 +62,10 @@ def test_each_start_learns_as_if_alone_and_the_features_from_their_share(width: 
     loss, gradients, of_features = alone(many)
     shares = [1 / 3] * 3 if chosen is None else [float(number == chosen) for number in range(3)]
     assert loss == pytest.approx(sum(share * one[0] for share, one in zip(shares, apart, strict=True)), rel=1e-5)
-    for found, wanted in zip(gradients, [g for _, own, _ in apart for g in own], strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-7)
+    learning = [1.0 if chosen is None or number == chosen else 0.0 for number in range(3)]
+    wanted = [learns * g for learns, (_, own, _) in zip(learning, apart, strict=True) for g in own]
+    for found, own in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(found, own, rtol=1e-4, atol=1e-7)
     mean = sum(share * one[2] for share, one in zip(shares, apart, strict=True))
     torch.testing.assert_close(of_features, mean, rtol=1e-4, atol=1e-7)
 
@@ -79,6 +81,18 @@ def test_the_chosen_start_speaks_for_all() -> None:
     said = NewHeads(Holder(many), z, z_hat)  # type: ignore[arg-type]
     assert said.decided == 1
     torch.testing.assert_close(said.logits, many.starts[2](z))
+
+
+def test_a_start_that_was_not_chosen_cannot_spoil_the_one_that_was() -> None:
+    many, (z, z_hat) = three(), views()
+    many.choose(1)
+    with torch.no_grad():
+        next(many.starts[0].parameters()).fill_(torch.nan)
+    said = NewHeads(Holder(many), z, z_hat)  # type: ignore[arg-type]
+    loss = said.over(unlike)
+    loss.backward()
+    assert z.grad is not None
+    assert torch.isfinite(loss) and torch.isfinite(z.grad).all() and torch.isfinite(said.logits).all()
 
 
 def test_the_tightest_classes_have_the_least_squares_around_their_means() -> None:

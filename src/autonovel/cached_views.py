@@ -41,7 +41,7 @@ def with_cached_views(images: ImageSet, model: Model, recipe: Recipe, seed: int,
     augment, model, ranks = augmentation(recipe.pretrain), folded(model), model.ranks
     title = f"features of {what}"
     chunks, done, total = [], 0, len(images) * views
-    display.begin(title, total, 0)
+    display.begin(title, total, 0, "views")
     start = time.monotonic()
     for number, pixels in enumerate(images.images.split(CHUNK)):
         path = _place(folder, what, number)

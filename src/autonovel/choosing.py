@@ -224,9 +224,9 @@ class _Prefixed:
         """Show a line of text."""
         self.display.say(self.prefix + text)
 
-    def begin(self, stage: str, total: int, done: int) -> None:
+    def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
         """Announce a stage."""
-        self.display.begin(self.prefix + stage, total, done)
+        self.display.begin(self.prefix + stage, total, done, of)
 
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
         """Show how far a stage is."""

@@ -92,7 +92,7 @@ def add_run_commands(app: typer.Typer) -> None:
         recipe: RecipeName,
         data: Benchmark = None,
         seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
-        first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first; the others follow it.")] = 0,
+        first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first seed; others follow it.")] = 0,
         out: Annotated[Path, typer.Option("--out", help="Folder for the run folders RECIPE-seedN.")] = Path("runs"),
         ablations: Annotated[
             bool,
@@ -110,7 +110,7 @@ def add_run_commands(app: typer.Typer) -> None:
         no_self_supervision: NoSelfSupervision = False,
         beside: Annotated[
             int,
-            typer.Option("--beside", min=1, help="Runs at a time: alphabets of omniglot, else seeds, then variants."),
+            typer.Option("--beside", min=1, help="Runs at a time: of omniglot or imagenet parts, else seeds."),
         ] = 1,
     ) -> None:
         """Run RECIPE on several seeds and print the table beside the paper's; finished and begun runs are taken up.

@@ -128,9 +128,9 @@ class EventDisplay:
         """Send a line of text."""
         self._send("say", text=text)
 
-    def begin(self, stage: str, total: int, done: int) -> None:
+    def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
         """Send the begin of a stage."""
-        self._send("begin", stage=stage, total=total, done=done)
+        self._send("begin", stage=stage, total=total, done=done, of=of)
 
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
         """Send how far a stage is."""

@@ -100,7 +100,7 @@ class _Progress:
         each = settings.most if settings.search == "exhaustive" else 40
         self.each = each * (1 + settings.halves)
         self.total, self.before = self.each * sets, 0
-        self.display.begin("count", self.total, 0)
+        self.display.begin("count", self.total, 0, "clusterings")
         self.start = time.monotonic()
 
     def next_set(self) -> None:

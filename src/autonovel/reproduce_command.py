@@ -1,6 +1,7 @@
 """``autonovel reproduce``: a recipe and variants of it on several seeds, and their table beside the paper's."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,27 +52,31 @@ def reproduce_recipe(
         bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]
         return RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant, tuple(bases))
 
-    orders = {(seed, variant.name): order(seed, variant) for seed in seeds for variant in (systems, *applied)}
+    def made(variants: Iterable[Variant]) -> list[RunOrder]:
+        return [order(seed, variant) for seed in seeds for variant in variants]
+
+    collapses: list[GuardError] = []
     if parts is not None:
-        for one in orders.values():
-            run_parts(parts, replace(one, bases=()), beside)
+        for one in made((systems, *applied)):
+            run_parts(parts, one, beside)
     elif beside == 1:
-        _one_after_another(list(orders.values()))
+        for place, (seed, variant) in enumerate(itertools.product(seeds, (systems, *applied))):
+            started = None if place else STARTED  # the time of the first counts from the start of the process
+            collapses += _carried_out([replace(order(seed, variant), started=started)], 1)
     else:
         for variants in (systems,), applied:  # the latter take over what the former have trained
-            carry_out([orders[seed, variant.name] for seed in seeds for variant in variants], beside, Console())
-    finished = [one.folder for one in orders.values() if (one.folder / "results.json").exists()]
+            collapses += _carried_out(made(variants), beside)
+    finished = [one.folder for one in made((systems, *applied)) if (one.folder / "results.json").exists()]
     if finished:
         print_table(finished, as_json=False)
-
-
-def _one_after_another(orders: Sequence[RunOrder]) -> None:
-    """Make all runs; one that collapses is told of at the end, since the others need not fare alike."""
-    collapses: list[GuardError] = []
-    for place, order in enumerate(orders):
-        try:
-            carry_out([replace(order, started=None if place else STARTED)], 1, Console())
-        except GuardError as error:
-            collapses.append(error)
     if collapses:
         raise collapses[0]
+
+
+def _carried_out(orders: Sequence[RunOrder], beside: int) -> list[GuardError]:
+    """Make some runs; return what ended one that collapsed, as the others need not fare alike."""
+    try:
+        carry_out(orders, beside, Console())
+    except GuardError as error:
+        return [error]
+    return []

@@ -19,12 +19,13 @@ from rich.console import Console
 
 from autonovel import stopping, writing
 from autonovel.cores import usable_cores
-from autonovel.errors import AutonovelError
+from autonovel.errors import AutonovelError, GuardError
 from autonovel.variants import Variant
 
 LOG = ".log"
 THREADS = "OMP_NUM_THREADS"
-DIED = "a process ended all at once, killed or out of memory. The same command goes on; try a smaller --beside."
+SMALLER = "The same command goes on; try a smaller --beside."
+DIED = f"a process ended all at once, killed or out of memory. {SMALLER}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def carry_out(orders: Sequence[RunOrder], beside: int, console: Console) -> None
             except AutonovelError as error:
                 stopping.check()  # what a dying child raised may have come before the signal's own
                 failures.append(error)
-                if len(orders) > 1:
+                if len(orders) > 1 or isinstance(error, GuardError):  # whose it was; one that ends all is told anyway
                     console.print(f"error: {order.folder.name}: {error}", highlight=False, markup=False)
     else:
         failures = _in_processes(orders, min(beside, len(orders)), console)
@@ -133,8 +134,13 @@ def _die_with_parent() -> None:
 
 
 def _make_quietly(order: RunOrder) -> None:
+    import torch
+
     with writing.open_log(order.folder.parent / (order.folder.name + LOG)) as log:
-        _make(order, Console(file=log, width=120), announced=False)
+        try:
+            _make(order, Console(file=log, width=120), announced=False)
+        except torch.OutOfMemoryError as error:  # of the device: the others have their memory
+            raise AutonovelError(f"{str(error).splitlines()[0]} {SMALLER}") from error
 
 
 def _make(order: RunOrder, console: Console | None, announced: bool) -> None:

@@ -14,6 +14,7 @@ from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.part_table import part_table
 from autonovel.shapes import Shape, checked, interpreting, read_results
+from autonovel.side_by_side import LOG
 from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
@@ -53,6 +54,8 @@ def collect(paths: Sequence[Path]) -> list[Results]:
     """Return the results at ``paths``: run folders, results files, or folders that hold such."""
     found: dict[Path, Results] = {}
     for path in paths:
+        if path.suffix == LOG and path.is_file():  # of runs beside each other, where a shell has named all there is
+            continue
         files = [path] if path.is_file() else _files(path)
         if not files:
             raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")

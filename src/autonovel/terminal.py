@@ -32,13 +32,13 @@ class TerminalDisplay:
         """Show a line of text."""
         self.console.print(visible(text), highlight=False, markup=False, soft_wrap=not self.console.is_terminal)
 
-    def begin(self, stage: str, total: int, done: int) -> None:
+    def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
         """Open a bar, or print a line."""
         self.totals[stage] = total
         self.begun.pop(stage, None)
         self.printed[stage] = time.monotonic()
         if not self.console.is_terminal:
-            self.say(f"{stage}: {total} steps" + (f", going on from step {done}" if done else ""))
+            self.say(f"{stage}: {total:,} {of}" + (f", of which {done:,} are done" if done else ""))
             return
         with self.lock:
             self._open_bars()

@@ -59,7 +59,7 @@ def that_apply(variants: Sequence[Variant], pretraining: str) -> tuple[Variant, 
 
 def sweep_k(values: Iterable[int]) -> tuple[Variant, ...]:
     """Return a variant for each size k of the compared sets."""
-    return tuple(Variant(f"k{k}", {"joint.k": k}) for k in values)
+    return tuple(Variant(f"k{k}", {"joint.k": k}) for k in dict.fromkeys(values))
 
 
 def of_systems(methods: Sequence[str], self_supervision: bool = True, new_classes: str = "") -> Variant:

@@ -34,7 +34,7 @@ class Listening(Silent):
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def begin(self, stage: str, total: int, done: int) -> None:
+    def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
         self.moves.append((stage, total))
 
 

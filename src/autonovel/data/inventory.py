@@ -197,7 +197,7 @@ def _in_threads(title: str, rows: Iterable[int], work: Callable[[int], T], displ
     """Return what ``work`` makes of each row, with progress; threads wait for a slow disk beside each other."""
     every, out = list(rows), list[tuple[int, T]]()
     start = told = time.monotonic()
-    display.begin(title, len(every), 0)
+    display.begin(title, len(every), 0, "files")
     with quiet(), ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         for begin in range(0, len(every), AT_ONCE):
             some = every[begin : begin + AT_ONCE]

@@ -151,7 +151,7 @@ class _Progress:
     def __init__(self, display: Display, n: int) -> None:
         self.display, self.done, self.looked = display, 0, 0
         self.start = self.told = time.monotonic()
-        display.begin(TITLE, n, 0)
+        display.begin(TITLE, n, 0, "images")
 
     def skip(self, count: int) -> None:
         """Count images known from before."""

@@ -3,8 +3,11 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
+from autonovel.data import ImageSet
+from autonovel.embedding import ROWS, unlabelled_features
 from autonovel.networks import Model
 from autonovel.networks.candidates import Candidates
 
@@ -33,17 +36,27 @@ class NewHeads:
         return self.candidates.together(terms) if self.candidates else terms[0]
 
 
+def choose_tightest(model: Model, heads: Candidates, images: ImageSet) -> None:
+    """Choose the head that puts the unlabelled images into the tightest classes, the same in all processes."""
+    z = unlabelled_features(model, images)
+    heads.choose(model.ranks.lead(lambda: tightest(heads, z)))
+
+
 @torch.no_grad()
 def tightest(heads: Candidates, z: Tensor) -> int:
     """Return which head has put ``z`` into the tightest classes: the least squared distance to their means.
 
-    The sum of these and of the squared distances of the means, weighted by size, to the origin is the same for all.
+    That and the squares of the means, weighted by size, have the same sum for all heads: the largest squares win.
     """
-    far = [_spread_of_means(head(z.to(heads.share.device)), z) for head in heads.starts]
-    return int(torch.stack(far).argmax())
+    squares = [_squares_of_means(head, z, heads.share.device) for head in heads.starts]
+    return int(torch.stack(squares).argmax())
 
 
-def _spread_of_means(logits: Tensor, z: Tensor) -> Tensor:
-    y, z = logits.argmax(dim=1).cpu(), z.double()
-    sums = torch.zeros(logits.shape[1], z.shape[1], dtype=z.dtype).index_add_(0, y, z)
-    return (sums.square().sum(dim=1) / y.bincount(minlength=len(sums)).clamp(min=1)).sum()
+def _squares_of_means(head: nn.Module, z: Tensor, device: torch.device) -> Tensor:
+    sums, sizes = Tensor(), Tensor()
+    for rows in z.split(ROWS):
+        logits = head(rows.to(device)).cpu()
+        own = one_hot(logits.argmax(dim=1), logits.shape[1]).double()
+        more, counts = own.T @ rows.double(), own.sum(dim=0)
+        sums, sizes = (sums + more, sizes + counts) if len(sums) else (more, counts)
+    return (sums.square().sum(dim=1) / sizes.clamp(min=1)).sum()

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
-from autonovel.embedding import unlabelled_features
 from autonovel.methods.method import Problem
-from autonovel.methods.new_heads import NewHeads, tightest
+from autonovel.methods.new_heads import NewHeads, choose_tightest
 from autonovel.methods.notes import KNOWN_USAGE, note_pairs, note_usage
 from autonovel.methods.views import augmentation, two_views
 from autonovel.networks import Model, heads
@@ -125,14 +124,14 @@ class Joint:
         """Choose among several starts of the head, when it is time."""
         head, until = model.heads["new"], round(self.settings.starts_until * self.settings.epochs)
         if isinstance(head, Candidates) and epoch == max(1, until):
-            head.choose(tightest(head, unlabelled_features(model, images)))
+            choose_tightest(model, head, images)
 
     def conclude(self, model: Model, images: ImageSet) -> None:
         """Leave one head of the new classes."""
         head = model.heads["new"]
         if isinstance(head, Candidates):
             if not head.chosen:
-                head.choose(tightest(head, unlabelled_features(model, images)))
+                choose_tightest(model, head, images)
             model.heads["new"] = head.best
 
     def same(self, z: Tensor) -> Tensor:
@@ -167,6 +166,6 @@ class Joint:
         if self.incremental:
             targets = pseudo_labels(new.logits, self.n_known)
             terms["pseudo"] = new.decided * s.pseudo_weight * rise * cross_entropy(known, targets, unlabelled)
-        note_usage(progress, new.logits, unlabelled)
+        note_usage(progress, new.logits, unlabelled * new.decided)
         note_usage(progress, known, labelled, KNOWN_USAGE)
         return terms

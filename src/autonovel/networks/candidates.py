@@ -11,8 +11,8 @@ from autonovel.networks.heads import ClassHead
 class Candidates(nn.Module):
     """Heads that differ in their random start alone.
 
-    Each learns as it would if it were the only one.  The features below them learn from all: ``share`` says how much
-    of each, evenly at first, and of the chosen one alone after the choice.
+    Each learns as it would if it were the only one, until one is chosen and the others stand still.  The features below
+    learn from all: ``share`` says how much of each, evenly at first, and of the chosen one alone after the choice.
     """
 
     share: Tensor
@@ -41,7 +41,7 @@ class Candidates(nn.Module):
     def leading(self, logits: Sequence[Tensor]) -> Tensor:
         """Return those of the chosen head out of the logits of all, without asking the device which it is."""
         only = torch.arange(len(self.starts), device=self.share.device) == self.share.argmax()
-        return (torch.stack(list(logits)) * only[:, None, None]).sum(dim=0)
+        return torch.where(only[:, None, None], torch.stack(list(logits)), 0).sum(dim=0)
 
     def forward(self, z: Tensor) -> Tensor:
         """Return the logits of the chosen head; of the first, before the choice."""
@@ -53,12 +53,16 @@ class Candidates(nn.Module):
             yield head(_weighted(z, share)), head(_weighted(z_hat, share))
 
     def together(self, terms: Sequence[Tensor]) -> Tensor:
-        """Return the mean of a loss over all heads by their shares, whose gradient is each head's own in full."""
-        each = torch.stack(list(terms))
+        """Return the mean of a loss over all heads by their shares, whose gradient is each head's own in full.
+
+        After the choice the others stand still: what becomes of them must not trouble the chosen one.
+        """
+        each = torch.where(self.share > 0, torch.stack(list(terms)), 0)
         total, told = each.sum(), (each * self.share).sum()
         return total - total.detach() + told.detach()
 
 
 def _weighted(z: Tensor, share: Tensor) -> Tensor:
     """Return ``z``, with ``share`` of the gradient that comes back."""
-    return share * z + (1 - share) * z.detach()
+    still = z.detach()
+    return torch.where(share > 0, share * z + (1 - share) * still, still)

@@ -129,7 +129,7 @@ def _data_address(content: bytes) -> str:
 
 def _progress(display: Display, total: int) -> Callable[[int], None]:
     """Return what tells ``display`` how far the thumbnails are."""
-    display.begin(STAGE, total, 0)
+    display.begin(STAGE, total, 0, "images")
     begun = time.monotonic()
 
     def tick(done: int) -> None:

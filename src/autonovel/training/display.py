@@ -9,8 +9,8 @@ class Display(Protocol):
     def say(self, text: str) -> None:
         """Show a line of text."""
 
-    def begin(self, stage: str, total: int, done: int) -> None:
-        """Announce a stage of ``total`` steps, of which ``done`` are behind us."""
+    def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
+        """Announce a stage of ``total`` steps (or what else it is made ``of``), of which ``done`` are behind us."""
 
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:
         """Show how far a stage is, with its loss terms by name."""
@@ -25,7 +25,7 @@ class Silent:
     def say(self, text: str) -> None:
         """Ignore a line."""
 
-    def begin(self, stage: str, total: int, done: int) -> None:
+    def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
         """Ignore a stage."""
 
     def update(self, stage: str, done: int, terms: dict[str, float], images_per_second: float) -> None:

@@ -32,8 +32,8 @@ USAGE = ("usage", "known/usage")  # of the head of the new classes, and of that 
 ADVICE = "Try a lower learning rate (lr) or a longer warm-up (warmup_epochs) in this stage's section"
 PRECISE = ", or on a GPU network.precision=float32"
 JOINT_ADVICE = (
-    "Try a longer warm-up (joint.warmup_epochs), a smaller group (joint.group), a slower ramp (joint.ramp_epochs) or a "
-    "smaller weight (joint.weight) of the consistency"
+    "Try a longer warm-up (joint.warmup_epochs), a smaller group (joint.group or group_per_class), a slower ramp "
+    "(joint.ramp_epochs) or a smaller weight (joint.weight) of the consistency"
 )
 
 

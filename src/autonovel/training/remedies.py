@@ -12,7 +12,17 @@ from autonovel.run_folder import FINISHED
 STOPPED = "stopped.json"  # in the folder of a stage that a guard has stopped
 PRECISION = "network.precision"
 # settings that make a stage gentler, and leave its shapes as they are
-REMEDIES = ("lr", "start_lr", "warmup_epochs", "ramp_epochs", "weight", "pseudo_weight", "group", "weight_decay")
+REMEDIES = (
+    "lr",
+    "start_lr",
+    "warmup_epochs",
+    "ramp_epochs",
+    "weight",
+    "pseudo_weight",
+    "group",
+    "group_per_class",
+    "weight_decay",
+)
 SECTIONS = {
     "1-rotation": "pretrain", "1-prototypical": "pretrain", "2-supervised": "supervised", "3-joint": "joint",
     "3-similarity": "similarity", "4-kcl": "kcl", "4-mcl": "mcl", "3-dtc-start": "dtc", "4-dtc": "dtc",
