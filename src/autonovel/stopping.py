@@ -51,13 +51,16 @@ def how() -> str:
     return "terminated" if asked() == signal.SIGTERM else "interrupted"
 
 
-def going_on(command: Sequence[str], setting: str = "") -> str:
-    """Return what goes on with the work of a ``command``, with another ``setting``; not every one has ``--resume``."""
+def going_on(command: Sequence[str], setting: str = "", seed: int = 0) -> str:
+    """Return what goes on with the work of a ``command``, with another ``setting``; not every one has ``--resume``.
+
+    Of several seeds only this ``seed`` takes the setting: finished ones keep their own.
+    """
     verb = _verb(command)
     if verb in RESUMED:
         return "the same command with --resume" + (f" --set {setting}" if setting else "")
     if verb in REPEATED:
-        return "the same command" + (f" with --set {setting}" if setting else "")
+        return "the same command" + (f" with --first-seed {seed} --seeds 1 --set {setting}" if setting else "")
     return "the same call" + (f" with {setting}" if setting else "")  # of a Discoverer, say
 
 

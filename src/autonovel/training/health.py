@@ -111,7 +111,7 @@ class Health:
         """Return the command that goes on from the last good state."""
         rate = remedies.rate_of(self.stage.name, self.context.label)
         lower = f"{rate}={self.stage.settings.lr / GENTLER:g} (now {self.stage.settings.lr:g})" if rate else ""
-        return f"{stopping.going_on(sys.argv[1:], lower)} goes on from there"
+        return f"{stopping.going_on(sys.argv[1:], lower, self.context.seed)} goes on from there"
 
     def _constant(self) -> str | None:
         """Return in a sentence that the features no longer tell images apart, or None."""
