@@ -15,8 +15,8 @@ from autonovel.errors import GuardError, InputError, RunFolderError, UsageError
 
 QUICK: dict[str, Any] = {
     "pretrain.epochs": 2, "supervised.epochs": 8, "joint.epochs": 12, "pretrain.batch_size": 30,
-    "supervised.batch_size": 20, "joint.batch_size": 20, "joint.group": 0, "pretrain.threads": 1,
-    "supervised.threads": 1, "data.size": 0,
+    "supervised.batch_size": 20, "joint.batch_size": 20, "joint.group": 0, "joint.group_per_class": 0,
+    "pretrain.threads": 1, "supervised.threads": 1, "data.size": 0,
 }  # fmt: skip
 
 

@@ -25,7 +25,14 @@ QUICK: dict[str, Any] = (
     {f"{stage}.epochs": 3 for stage in STAGES}
     | {f"{stage}.batch_size": 20 for stage in STAGES}
     | {f"{stage}.threads": 1 for stage in STAGES}
-    | {"supervised.epochs": 6, "joint.group": 0, "dtc.start_epochs": 2, "dtc.update_every": 2, "linear.decay_at": [2]}
+    | {
+        "supervised.epochs": 6,
+        "joint.group": 0,
+        "joint.group_per_class": 0,
+        "dtc.start_epochs": 2,
+        "dtc.update_every": 2,
+        "linear.decay_at": [2],
+    }
     | {"data.size": 0, "run.map_points": 40, "run.checkpoint_seconds": 0.0, "joint.watch": 0}
 )
 # DTC in all its variants: what they remember from epoch to epoch differs

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from autonovel import draws
-from autonovel.errors import UsageError
 from autonovel.methods.new_heads import NewHeads, tightest
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import heads
@@ -152,6 +151,5 @@ def test_groups_grow_with_the_number_of_new_classes(per_class: float, n_new: int
     assert Joint(merged, 10, n_new, 0).group == (round(max(1, per_class * n_new)) if per_class else 0)
 
 
-def test_two_sizes_of_groups_are_one_too_many() -> None:
-    with pytest.raises(UsageError, match=r"group is 8 and group_per_class 1\.5"):
-        Settings(group=8, group_per_class=1.5)
+def test_a_group_in_images_goes_before_one_in_images_a_class() -> None:
+    assert Joint(Settings(group=8, group_per_class=1.5), 10, 20, 0).group == 8

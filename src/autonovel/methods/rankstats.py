@@ -70,7 +70,7 @@ class Joint:
         class, nearly all of them taken for different: their ratio, not g, is what training feels.
         """
         s = self.settings
-        if not s.group_per_class:
+        if s.group or not s.group_per_class:
             return s.group
         wanted = max(1.0, s.group_per_class * self.n_new)
         if s.batch == "merged":

@@ -106,11 +106,13 @@ class Joint(Stage):
     consistency: bool = setting(True, "agreement of two views", "paper, eq. 4")
     k: int = setting(5, "size of the compared top-ranked sets", "paper, section 2.2", low=1)
     rank_by: str = setting("value", "order features by value or by magnitude", CODE, choices=("value", "magnitude"))
-    group: int = setting(0, "compare pairs only inside groups of this many unlabelled images (0: all)", low=0)
-    group_per_class: float = setting(0.0, "instead of group: about this many images for each new class", low=0)
+    group: int = setting(0, "compare pairs only inside groups of this many unlabelled images (0: as many as "
+                         "group_per_class says)", low=0)  # fmt: skip
+    group_per_class: float = setting(0.0, "the same for any number of new classes: about so many images for each "
+                                     "(0: all)", low=0)  # fmt: skip
     starts: int = setting(1, "random starts of the head of the new classes, trained at once; the one with the tightest "
                           "classes goes on alone", low=1)  # fmt: skip
-    starts_until: float = setting(1 / 3, "share of the epochs after which it does", low=0, high=1)
+    starts_until: float = setting(0.33, "share of the epochs after which it does", low=0, high=1)
     pairs: str = setting("global", "with several processes, global: compare all pairs of the batch, as one process "
                          "does; local: only images of the same process, so that results depend on how many there "
                          "are", choices=("global", "local"))  # fmt: skip
@@ -136,9 +138,6 @@ class Joint(Stage):
         super().__post_init__()
         if not (self.ce or self.bce or self.consistency):
             raise UsageError("ce, bce and consistency are all off; nothing is left to learn from.")
-        if self.group and self.group_per_class:
-            raise UsageError(f"group is {self.group} and group_per_class {self.group_per_class:g}, which both say how "
-                             "many images are compared with each other; set one of them to 0.")  # fmt: skip
         if self.epoch == "labelled" and self.batch == "merged":
             raise UsageError("epoch is labelled, which only batches with a fixed share of labelled images have; "
                              "set batch=fixed, or epoch=all.")  # fmt: skip
