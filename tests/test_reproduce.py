@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import pytest
+import torch
+from typer.testing import CliRunner
 
-from autonovel import reproduce_command
-from autonovel.errors import GuardError, UsageError
+from autonovel import reproduce_command, side_by_side
+from autonovel.cli import app
+from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.reproduce_command import reproduce_recipe
 from autonovel.side_by_side import RunOrder
-from autonovel.variants import sweep_k
+from autonovel.variants import FULL_VARIANT, sweep_k
 from runs import TINY
 
 QUICK = [
@@ -55,3 +58,23 @@ def test_a_collapse_is_told_after_the_other_seeds_and_anything_else_at_once(
     with pytest.raises(GuardError):
         reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False, sweep_k([2, 7, 2]), beside=2)
     assert made == [0, 1, 2, 0, 0, 1, 1, 2, 2]  # the variants too, each once
+
+
+def test_the_command_counts_seeds_from_the_first_one_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[list[int]]()
+    monkeypatch.setattr(reproduce_command, "reproduce_recipe", lambda _, seeds, *rest: asked.append(list(seeds)))
+    for options in ([], ["--seeds", "3"], ["--seeds", "2", "--first-seed", "5"]):
+        assert CliRunner().invoke(app, ["reproduce", str(TINY), *options]).exit_code == 0
+    assert asked == [[0], [0, 1, 2], [5, 6]]
+
+
+def test_a_full_device_is_an_error_of_one_run_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate much.\nmore lines")
+
+    monkeypatch.setattr(side_by_side, "_make", fill)
+    order = RunOrder(str(TINY), tmp_path / "one", 0, (), "cpu", False, (1, 2, 3), FULL_VARIANT)
+    with pytest.raises(AutonovelError, match=r"^CUDA out of memory.* try a smaller --beside\.$"):
+        side_by_side._make_quietly(order)

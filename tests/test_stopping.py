@@ -42,9 +42,8 @@ def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own(in_the_foregro
             assert ["--resume" in one for one in said] == [True, False, False]
             assert ["the same command" in one for one in said] == [True, True, False]
             assert stopping.going_on(["run"], "a.b=1") == "the same command with --resume --set a.b=1"
-            assert stopping.going_on(["reproduce"], "a.b=1", 4).endswith(
-                "command with --first-seed 4 --seeds 1 --set a.b=1"
-            )
+            again = stopping.going_on(["reproduce"], "a.b=1", 4)
+            assert again == "the same command with --first-seed 4 --seeds 1 --set a.b=1"
         assert signal.getsignal(number) is before and stopping.asked() is None
         stopping.check()
 

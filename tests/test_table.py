@@ -84,6 +84,8 @@ def test_results_are_found_in_runs_and_folders_of_them(tmp_path: Path) -> None:
     assert len(table.collect([tmp_path])) == 3
     assert len(table.collect([tmp_path / "run-a"])) == 1
     assert len(table.collect([tmp_path / "demo" / "seed-3.json"])) == 1
+    (tmp_path / "run-a.log").write_text("what a run beside others has said")
+    assert len(table.collect([tmp_path / "run-a", tmp_path / "run-a.log"])) == 1
 
 
 def test_the_page_of_results_is_made_from_the_committed_runs() -> None:

@@ -66,7 +66,8 @@ def reproduce_recipe(
     else:
         for variants in (systems,), applied:  # the latter take over what the former have trained
             collapses += _carried_out(made(variants), beside)
-    finished = [one.folder for one in made((systems, *applied)) if (one.folder / "results.json").exists()]
+    every = [out / folder_name(label, variant, seed) for seed in seeds for variant in (systems, *applied)]
+    finished = [folder for folder in every if (folder / "results.json").exists()]
     if finished:
         print_table(finished, as_json=False)
     if collapses:
