@@ -36,16 +36,16 @@ def class_metric(parts: list[Tensor], y: Tensor, shrinkage: float, dimensions: i
     return F.normalize(x, dim=1)
 
 
-def _means(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def means_of_classes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean of each class that occurs, and the number of each row's class among them."""
     classes, own = y.unique(return_inverse=True)
-    sums = torch.zeros(len(classes), x.shape[1]).index_add_(0, own, x)
+    sums = torch.zeros(len(classes), x.shape[1], dtype=x.dtype).index_add_(0, own, x)
     return sums / own.bincount()[:, None], own
 
 
 def _between_classes(x: Tensor, y: Tensor) -> Tensor:
     """Return orthogonal directions as columns, those first along which the means of the classes vary most."""
-    means, _ = _means(x, y)
+    means, _ = means_of_classes(x, y)
     apart = (means - means.mean(dim=0)).double()
     directions: Tensor = torch.linalg.eigh(apart.T @ apart).eigenvectors  # by rising variance
     return directions.flip(1).float()
@@ -59,7 +59,7 @@ def principal_components(x: Tensor, count: int) -> Tensor:
 
 
 def _covariance_inside_classes(x: Tensor, y: Tensor) -> Tensor:
-    means, own = _means(x, y)
+    means, own = means_of_classes(x, y)
     w = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64)
     for part, to in zip(x.split(CHUNK), own.split(CHUNK), strict=True):  # float64, a part at a time
         inside = (part - means[to]).double()

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import one_hot
+from torch import Tensor
 
+from autonovel.clustering.metric import means_of_classes
 from autonovel.data import ImageSet
 from autonovel.embedding import ROWS, unlabelled_features
 from autonovel.networks import Model
@@ -48,15 +48,11 @@ def tightest(heads: Candidates, z: Tensor) -> int:
 
     That and the squares of the means, weighted by size, have the same sum for all heads: the largest squares win.
     """
-    squares = [_squares_of_means(head, z, heads.share.device) for head in heads.starts]
-    return int(torch.stack(squares).argmax())
+    device, exact = heads.share.device, z.double()
+    found = [torch.cat([head(rows.to(device)).argmax(dim=1).cpu() for rows in z.split(ROWS)]) for head in heads.starts]
+    return int(torch.stack([_squares_of_means(exact, y) for y in found]).argmax())
 
 
-def _squares_of_means(head: nn.Module, z: Tensor, device: torch.device) -> Tensor:
-    sums, sizes = Tensor(), Tensor()
-    for rows in z.split(ROWS):
-        logits = head(rows.to(device)).cpu()
-        own = one_hot(logits.argmax(dim=1), logits.shape[1]).double()
-        more, counts = own.T @ rows.double(), own.sum(dim=0)
-        sums, sizes = (sums + more, sizes + counts) if len(sums) else (more, counts)
-    return (sums.square().sum(dim=1) / sizes.clamp(min=1)).sum()
+def _squares_of_means(z: Tensor, y: Tensor) -> Tensor:
+    means, own = means_of_classes(z, y)
+    return (own.bincount() * means.square().sum(dim=1)).sum()
