@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from autonovel import run_folder, writing
 from autonovel.documents import read_json, replace_file, write_json
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
-from autonovel.folder_lock import LOCK
+from autonovel.folder_lock import LOCK, check_still_there
 from autonovel.journal import Journal
 from autonovel.run_folder import FORMAT, RunFolder, check_format
 
@@ -525,6 +525,30 @@ def test_a_subfolder_lock_waits_for_a_dying_owner(tmp_path: Path) -> None:
 def test_a_subfolder_lock_makes_its_folder(tmp_path: Path) -> None:
     with run_folder.subfolder_lock(tmp_path / "systems" / "kmeans") as folder:
         assert folder.path.is_dir()
+
+
+@POSIX
+@pytest.mark.parametrize("reused", [False, True], ids=["number nobody's", "number another file's"])
+def test_a_lock_let_go_while_it_is_looked_at_is_no_deleted_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reused: bool
+) -> None:
+    """Two threads of one process edit the same run: one closes its lock between the other's two looks at it."""
+    held = RunFolder.create(tmp_path / "run")
+    look, looked_at = os.fstat, []
+
+    def look_too_late(number: int) -> os.stat_result:
+        held.close()
+        looked_at.append(number)
+        if reused:
+            os.dup2(nameless.fileno(), number)
+        return look(number)
+
+    with tempfile.TemporaryFile() as nameless, monkeypatch.context() as patch:
+        patch.setattr("autonovel.folder_lock.os.fstat", look_too_late)
+        check_still_there(tmp_path / "run" / "results.json")
+    assert len(looked_at) == 1
+    if reused:
+        os.close(looked_at[0])
 
 
 # ---------------------------------------------------------------------------------------------------

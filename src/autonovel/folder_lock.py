@@ -78,7 +78,14 @@ def check_still_there(path: Path) -> None:
 
 
 def _is_deleted(file: IO[bytes]) -> bool:
+    """Tell whether the open ``file`` has no name any more.
+
+    Another thread may let go of it at any moment: its number is then nobody's, or already another file's.
+    """
     try:
-        return not os.fstat(file.fileno()).st_nlink
-    except ValueError:  # another thread has let go of it meanwhile
-        return False
+        deleted = not os.fstat(file.fileno()).st_nlink
+    except (ValueError, OSError):
+        if file.closed:
+            return False
+        raise
+    return deleted and not file.closed
