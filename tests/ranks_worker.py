@@ -81,10 +81,12 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
     linear = LinearClassifier(settings.Linear(epochs=n, batch_size=12, lr=0.01), N_KNOWN, 0)
     cluster = (N_NEW, "batch", 0)
     pretrain = settings.Pretrain(epochs=n, **COMMON)
+    episodes = replace(pretrain, classes_per_batch=3, support=2, lr=1e-5)
     return {
         "rotation, four": lambda: [Rotation(pretrain, 0)],
         "rotation, one": lambda: [Rotation(replace(pretrain, rotations="one"), 0)],
-        "prototypical": lambda: [Prototypical(replace(pretrain, classes_per_batch=3, support=2, lr=1e-5), 0)],
+        "prototypical": lambda: [Prototypical(episodes, 0)],
+        "prototypical, turned": lambda: [Prototypical(replace(episodes, turned=True), 0)],
         "supervised": lambda: [supervised],
         "joint": lambda: [supervised, Joint(joint, N_KNOWN, N_NEW, 0)],
         "joint, starts": lambda: [Joint(replace(joint, starts=3, starts_until=0.5), N_KNOWN, N_NEW, 0)],

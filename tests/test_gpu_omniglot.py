@@ -36,7 +36,7 @@ def some_images() -> ImageSet:
 
 def stages() -> list[Stage]:
     recipe = load("omniglot").recipe
-    pretrain = replace(recipe.pretrain, batch_size=48, classes_per_batch=8, support=3, held_out=())
+    pretrain = replace(recipe.pretrain, batch_size=48, classes_per_batch=8, support=3, held_out=(), turned=True)
     joint = replace(recipe.joint, batch_size=40, labelled_per_batch=24)
     return [Prototypical(pretrain, 0), Joint(joint, 12, 4, 0)]
 

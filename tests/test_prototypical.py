@@ -10,17 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autonovel import objectives, selftest
-from autonovel.data import ImageSet
+from autonovel.data import Batch, ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.data.groups import groups, labels_without
 from autonovel.errors import InputError, UsageError
 from autonovel.first_model import new_model
 from autonovel.journal import Journal
 from autonovel.methods.prototypical import Prototypical
+from autonovel.methods.views import augmentation
 from autonovel.recipe import load
 from autonovel.settings import Pretrain
 from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage
+from autonovel.training.stage import Progress
 
 
 @given(
@@ -74,6 +76,34 @@ def test_episodes_have_equal_numbers_and_nothing_held_out(make_images: Callable[
         assert len(chosen[:, 0].unique()) == 4
         assert not torch.isin(chosen, torch.tensor([-1, 2, 3])).any()
         assert len(row.unique()) == 16
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_turned_classes_agree_with_loops(make_images: Callable[..., ImageSet], turned: bool) -> None:
+    """Of four classes one stays upright, and all images of another are turned alike."""
+    images = characters(make_images)
+    assert isinstance(images.images, torch.Tensor)
+    stage = Prototypical(replace(SETTINGS, turned=turned), 0)
+    row = stage.sampler(images).epoch(0)[0]
+    model = new_model(load("omniglot").recipe, images, 0).eval()
+    stage.prepare(model)
+    pixels, u = images.images[row], torch.zeros(16, stage.n_draws)
+    batch = Batch(pixels, images.y[row], torch.ones(16), None, u, row)
+    loss = stage.step(model, batch, Progress(torch.tensor(0), 1))["prototypical"]
+    upright = augmentation(stage.settings).view(pixels, u)
+    seen = torch.stack([torch.rot90(one, (number // 4) * turned, (1, 2)) for number, one in enumerate(upright)])
+    _, wanted = selftest.prototypical(model.features(seen).tolist(), 4, 2)
+    assert loss.item() == pytest.approx(wanted, rel=1e-4)
+
+
+def test_only_squares_are_turned(make_images: Callable[..., ImageSet]) -> None:
+    made = make_images(48, 8, 8, 2, height=16, width=24)
+    wide = replace(made, class_names=characters(make_images).class_names)
+    small = ["data.size=0", "joint.batch_size=8", "joint.labelled_per_batch=4"]
+    recipe = replace(load("omniglot", small).recipe, pretrain=SETTINGS)
+    check_problem(wide, 2, recipe)
+    with pytest.raises(InputError, match=r"24×16 pixels cannot be turned .* data\.size=16"):
+        check_problem(wide, 2, replace(recipe, pretrain=replace(SETTINGS, turned=True)))
 
 
 def trained(images: ImageSet, folder: Path) -> tuple[dict[str, torch.Tensor], list[float]]:

@@ -244,7 +244,7 @@ def _joint_batches(section: str, joint: Joint, labelled: int, unlabelled: int) -
 def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
     channels, height, width = images.images.shape[1:]
     height, width = (recipe.data.size,) * 2 if recipe.data.size else (height, width)
-    if recipe.pretrain.kind == "rotation" and height != width:
+    if recipe.pretrain.turns and height != width:
         raise InputError(
             f"images of {width}×{height} pixels cannot be turned by 90° in one batch. "
             f"Resize them to a square: --set data.size={min(height, width)}."

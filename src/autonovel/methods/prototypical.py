@@ -6,8 +6,9 @@ Where there are many labelled classes this takes the place of the rotations: the
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from autonovel import settings
+from autonovel import augment, settings
 from autonovel.data import Batch, ByClass, ImageSet, Sampler
 from autonovel.data.groups import labels_without
 from autonovel.methods.views import augmentation
@@ -46,7 +47,10 @@ class Prototypical:
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the loss of the queries of one episode."""
         s = self.settings
-        z = model.features(augmentation(s).view(batch.images, batch.u))
+        x = augmentation(s).view(batch.images, batch.u)
+        if s.turned:
+            x = augment.rotate90(x, model.ranks.share(self._turns(x.device)))
+        z = model.features(x)
         distances = prototype_distances(z, s.classes_per_batch, s.support)
         own = torch.arange(s.classes_per_batch, device=z.device).repeat_interleave(
             len(distances) // s.classes_per_batch
@@ -54,3 +58,13 @@ class Prototypical:
         right = distances.detach().argmin(dim=1) == own
         progress.note("accuracy", right.sum(), len(right))
         return {"prototypical": prototypical(distances)}
+
+    def _turns(self, device: torch.device) -> Tensor:
+        """Return the quarter turns of each image of an episode, the same for all of one class.
+
+        The place of a class decides, which is another one in every episode.  So characters turned are characters more
+        to learn from (Snell et al., section 3.1), while no class is told from itself turned: some look the same.
+        """
+        s = self.settings
+        place = torch.arange(s.classes_per_batch, device=device)
+        return (place % 4).repeat_interleave(s.batch_size // s.classes_per_batch)
