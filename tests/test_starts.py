@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from autonovel import draws
-from autonovel.methods.new_heads import NewHeads, tightest
+from autonovel.methods.new_heads import outputs, tightest
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import heads
 from autonovel.networks.candidates import Candidates
@@ -45,7 +45,7 @@ def alone(head: nn.Module) -> tuple[float, list[Tensor], Tensor]:
     """Return the loss of one head, its gradients, and that of the features, when there is no other."""
     head.zero_grad()
     z, z_hat = views()
-    loss = NewHeads(Holder(head), z, z_hat).over(unlike)  # type: ignore[arg-type]
+    loss = outputs(Holder(head), z, z_hat).over(unlike)  # type: ignore[arg-type]
     loss.backward()
     assert z.grad is not None
     return loss.item(), [p.grad.clone() for p in head.parameters() if p.grad is not None], z.grad
@@ -73,11 +73,11 @@ def test_the_chosen_start_speaks_for_all() -> None:
     many, (z, z_hat) = three(), views()
     assert not many.chosen and many.best is many.starts[0]
     assert torch.equal(many(z), many.starts[0](z))
-    assert NewHeads(Holder(many), z, z_hat).decided == 0  # type: ignore[arg-type]
+    assert outputs(Holder(many), z, z_hat).decided == 0  # type: ignore[arg-type]
     many.choose(2)
     assert many.chosen and many.best is many.starts[2]
     assert torch.equal(many(z), many.starts[2](z))
-    said = NewHeads(Holder(many), z, z_hat)  # type: ignore[arg-type]
+    said = outputs(Holder(many), z, z_hat)  # type: ignore[arg-type]
     assert said.decided == 1
     torch.testing.assert_close(said.logits, many.starts[2](z))
 
@@ -87,7 +87,7 @@ def test_a_start_that_was_not_chosen_cannot_spoil_the_one_that_was() -> None:
     many.choose(1)
     with torch.no_grad():
         next(many.starts[0].parameters()).fill_(torch.nan)
-    said = NewHeads(Holder(many), z, z_hat)  # type: ignore[arg-type]
+    said = outputs(Holder(many), z, z_hat)  # type: ignore[arg-type]
     loss = said.over(unlike)
     loss.backward()
     assert z.grad is not None

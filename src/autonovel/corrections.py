@@ -9,6 +9,7 @@ from autonovel.edited import EditedRun, open_run
 from autonovel.errors import UsageError
 from autonovel.sorting import JUNK
 from autonovel.visible import visible
+from autonovel.words import counted, of_images
 
 
 class Correction:
@@ -47,9 +48,9 @@ def list_edits(folder: Path, as_json: bool) -> None:
     for edit in edits:
         undone = "" if edit.in_force or edit.kind == "undo" else "  (undone)"
         print(f"{edit.number:>4}  {edit.time}  {visible(edit.told)}{undone}")
-    print(f"{len(edits)} edits, {sum(edit.in_force for edit in edits)} in force. Classes now:")
+    print(f"{counted(len(edits), 'edit', 'edits')}, {sum(edit.in_force for edit in edits)} in force. Classes now:")
     for entry in classes:
         known = "known" if entry["kind"] == "known" else "new"
-        print(f"{entry['id']:>4}  {visible(entry['name'])}  ({known}, {entry['size']:,} images)")
+        print(f"{entry['id']:>4}  {visible(entry['name'])}  ({known}, {of_images(entry['size'])})")
     if junk:
-        print(f"   –  {junk:,} images marked as junk")
+        print(f"   –  {of_images(junk)} marked as junk")

@@ -73,13 +73,13 @@ def _outcome(folder: Path) -> list[str]:
     import csv
 
     from autonovel.documents import read_json
-    from autonovel.report.words import counted
+    from autonovel.words import counted, of_images
 
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
     with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if not row["given_label"]]
     named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
-    lines = [f"{len(classes)} new classes in {sum(bool(row['class_id']) for row in rows):,} images: {named}."]
+    lines = [f"{len(classes)} new classes in {of_images(sum(bool(row['class_id']) for row in rows))}: {named}."]
     known_looks = sum(float(row["looks_known"] or 0) > LOOKS_KNOWN for row in rows)
     if known_looks:
         lines.append(f"{known_looks:,} of these images look more like a known class (looks_known in discovery.csv).")

@@ -9,7 +9,7 @@ class that was split is one for the larger part (as large as the rest: the class
 junk is junk.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Protocol
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autonovel.sorting import JUNK, EditError, Sorting
+from autonovel.words import of_images
 
 
 class Edit(Protocol):
@@ -120,7 +121,7 @@ class Split:
 
     def told(self, before: Sorting) -> str:
         """Return the edit in words."""
-        return f"split {_counted(self.images)} off {before.names[self.number]} as {' '.join(self.name.split())}"
+        return f"split {of_images(len(self.images))} off {before.names[self.number]} as {' '.join(self.name.split())}"
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class Move:
 
     def told(self, before: Sorting) -> str:
         """Return the edit in words."""
-        return f"moved {_counted(self.images)} to {before.names[self.to]}"
+        return f"moved {of_images(len(self.images))} to {before.names[self.to]}"
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Junk:
 
     def told(self, before: Sorting) -> str:
         """Return the edit in words."""
-        return f"marked {_counted(self.images)} as junk"
+        return f"marked {of_images(len(self.images))} as junk"
 
 
 @dataclass(frozen=True)
@@ -199,10 +200,6 @@ def _moved(sorting: Sorting, rows: NDArray[np.int64], number: int) -> Sorting:
     class_of = sorting.class_of.copy()
     class_of[rows] = number
     return replace(sorting, class_of=class_of)
-
-
-def _counted(images: Sequence[str]) -> str:
-    return "1 image" if len(images) == 1 else f"{len(images):,} images"
 
 
 KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Rename, Merge, Split, Move, Junk, JunkClass, Undo)}

@@ -23,6 +23,7 @@ from autonovel.refining import Refinement, new_classes, refinement, system_of
 from autonovel.run_folder import FORMAT, LABELS, REFINED
 from autonovel.settings import PLACES, Recipe
 from autonovel.sorting import JUNK
+from autonovel.words import counted, of_images
 
 REFINED_NAME = re.compile(r"(.*)-refined(?:-(\d+))?")
 FIXED = ("data.", "network.", "pretrain.kind", "pretrain.weights")  # what a run goes on with
@@ -169,19 +170,19 @@ def _start(run: EditedRun, before: Recipe) -> dict[str, Any]:
 
 def _told(run: EditedRun, found: Refinement, settings: Recipe) -> list[str]:
     """Return what was confirmed, what stays to be discovered and how training goes on."""
-    lines = [f"Confirmed in {run.folder}: {_with_sizes(found, found.confirmed)}. Known from now on: "
-             f"{len(found.known)} classes with {sum(found.known.values()):,} images."]  # fmt: skip
+    known = f"{counted(len(found.known), 'class', 'classes')} with {of_images(sum(found.known.values()))}"
+    lines = [f"Confirmed in {run.folder}: {_with_sizes(found, found.confirmed)}. Known from now on: {known}."]
     junk = len(found.sorting.members(JUNK))
     if found.moved:
         lines.append(f"Images that a person moved: {found.moved:,}; they count where they were put.")
     if junk:
-        lines.append(f"Junk: {junk:,} images; left out of training, with a row each in discovery.csv.")
+        lines.append(f"Junk: {of_images(junk)}; left out of training, with a row each in discovery.csv.")
     if found.gone:
         lines.append(f"Known classes without an image left, which are dropped: {', '.join(found.gone)}.")
     if found.left:
         count = settings.count.new_classes
         number = "a number of new classes that is estimated" if count == "auto" else f"{count} new classes"
-        lines.append(f"To be discovered: {number} among the {found.size(found.left):,} images of "
+        lines.append(f"To be discovered: {number} among the {of_images(found.size(found.left))} of "
                      f"{_with_sizes(found, found.left)}, by {SYSTEMS[settings.run.systems[0]]}. Their names and "
                      "limits may change.")  # fmt: skip
     else:

@@ -10,6 +10,7 @@ from autonovel.edited import EditedRun
 from autonovel.errors import UsageError
 from autonovel.labels import KNOWN_ONLY
 from autonovel.sorting import JUNK, UNREADABLE, Sorting
+from autonovel.words import of_images
 
 UNNAMED = re.compile(r"new-\d+")  # what a part split off is called where nobody gives it a name
 
@@ -107,7 +108,7 @@ def _asked_for(sorting: Sorting, name: str) -> int:
 def _refuse(run: EditedRun, sorting: Sorting, new: list[int]) -> None:
     if not new:
         raise UsageError(f"{run.folder} has no new class with images, so there is nothing to confirm.")
-    called = ", ".join(f"{sorting.names[number]} ({len(sorting.members(number)):,} images)" for number in new)
+    called = ", ".join(f"{sorting.names[number]} ({of_images(len(sorting.members(number)))})" for number in new)
     raise UsageError(
         f"no new class of {run.folder} is confirmed. Give a name to those that are right (autonovel review "
         f"{run.folder}, or autonovel rename {run.folder} {sorting.names[new[0]]} NAME), or name them here with "
@@ -127,9 +128,9 @@ def new_classes(found: Refinement, asked: str) -> str:
     if len(found.left) == 1 and not asked:
         (name,), size = found.named(found.left), found.size(found.left)
         raise UsageError(
-            f"only {name} ({size:,} images) is not confirmed, and one class cannot be told apart from itself. Confirm "
-            f"it too (--confirm {name}), mark it as junk (autonovel junk RUN --class {name}), or look for several "
-            "classes in it (--new-classes 2, or auto)."
+            f"only {name} ({of_images(size)}) is not confirmed, and one class cannot be told apart from itself. "
+            f"Confirm it too (--confirm {name}), mark it as junk (autonovel junk RUN --class {name}), or look for "
+            "several classes in it (--new-classes 2, or auto)."
         )
     return asked or str(len(found.left))
 

@@ -22,6 +22,7 @@ from autonovel.data.catalogue import (
     md5,
 )
 from autonovel.errors import InputError
+from autonovel.words import counted, of_images
 
 FEW = 5  # classes named one by one; the others are counted
 
@@ -195,7 +196,7 @@ def _describe_split(report: SplitReport, official: bool) -> str:
         return f"{name}: {report.problem}"
     source = f"read from {report.source}{'' if official else ' (not the official archive)'}"
     source += report.note
-    text = f"{name}: {report.count:,} images of {len(report.per_class)} classes"
+    text = f"{name}: {of_images(report.count)} of {counted(len(report.per_class), 'class', 'classes')}"
     if report.complete:
         return f"{text}, {_spread(published)}, as published; {source}"
     return (

@@ -22,6 +22,7 @@ from autonovel.data.headers import Header, read_header
 from autonovel.data.listing import Listing
 from autonovel.data.memory import gigabytes
 from autonovel.training.display import Display, Silent
+from autonovel.words import of_images
 
 ENDS = 1 << 16  # bytes at each end of a file that are compared before whole files are
 AT_ONCE = 256  # files handed to the threads at a time
@@ -101,7 +102,7 @@ class Inventory:
 
     def told(self) -> list[str]:
         """Return lines for a terminal."""
-        lines = [f"{self.root}: {self.images:,} images, {gigabytes(self.size)}"]
+        lines = [f"{self.root}: {of_images(self.images)}, {gigabytes(self.size)}"]
         if self.smallest and self.median and self.largest:
             small, middle, large = (f"{width}×{height}" for width, height in (self.smallest, self.median, self.largest))
             lines.append(f"  sizes: {small} to {large}, median {middle}" if small != large else f"  size: all {small}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from autonovel import writing
 from autonovel.export.job import Export, FreeNames
+from autonovel.words import of_images
 
 
 def write(job: Export, path: Path) -> str:
@@ -27,7 +28,7 @@ def write(job: Export, path: Path) -> str:
         labels[os.path.splitext(file)[0]] = _label(numbers, line)
     document = {"classes": job.class_names, "labels": labels}
     writing.write_file(path / "labels.json", json.dumps(document, ensure_ascii=False).encode())
-    return f"{len(labels):,} images for fiftyone.Dataset.from_dir, type FiftyOneImageClassificationDataset."
+    return f"{of_images(len(labels))} for fiftyone.Dataset.from_dir, type FiftyOneImageClassificationDataset."
 
 
 def _label(numbers: dict[str, int], line: dict[str, str]) -> dict[str, Any] | None:

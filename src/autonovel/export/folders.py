@@ -4,6 +4,7 @@ from pathlib import Path
 
 from autonovel import writing
 from autonovel.export.job import Export, FreeNames, fit
+from autonovel.words import counted, of_images
 
 
 def write(job: Export, path: Path) -> str:
@@ -17,4 +18,4 @@ def write(job: Export, path: Path) -> str:
     for row, line in job.watched(job.kept()):
         job.put(row, *places[line["class_name"]])
         count += 1
-    return f"{count:,} images in {len(places)} folders.{job.left_out()}"
+    return f"{of_images(count)} in {counted(len(places), 'folder', 'folders')}.{job.left_out()}"

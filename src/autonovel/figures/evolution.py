@@ -14,7 +14,7 @@ from autonovel.figures.runs import GROWN, JOINT, PLAIN, Run, Study
 from autonovel.kept import KeptFeatures, Truth, kept_features
 from autonovel.labels import LABELS
 from autonovel.report.tsne import sample
-from autonovel.report.words import count
+from autonovel.words import count
 
 NAME = "training-tsne"
 

@@ -16,7 +16,7 @@ from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_co
 from autonovel.figures.runs import GROWN, PLAIN, Run, Study
 from autonovel.kept import Truth
 from autonovel.report.tsne import sample
-from autonovel.report.words import count
+from autonovel.words import count
 
 NAME = "old-and-new"
 TITLES = {PLAIN: "without incremental learning", GROWN: "with incremental learning"}

@@ -14,26 +14,43 @@ from autonovel.networks.candidates import Candidates
 Term = Callable[[Tensor, Tensor], Tensor]
 
 
-class NewHeads:
-    """What the head of the new classes says of two views of a batch, or each of several that are candidates for it.
+def outputs(model: Model, z: Tensor, z_hat: Tensor) -> "OneHead | SeveralHeads":
+    """Return what the head of the new classes says of two views of a batch, or each of the candidates for it."""
+    head = model.heads["new"]
+    return SeveralHeads(head, z, z_hat) if isinstance(head, Candidates) else OneHead(head(z), head(z_hat))
+
+
+class OneHead:
+    """The outputs of a head that is alone.
 
     Attributes:
         logits: n×C^u, of the first view, by the head that leads.
         decided: 1, or 0 while it may still be another head that leads.
     """
 
-    def __init__(self, model: Model, z: Tensor, z_hat: Tensor) -> None:
-        head = model.heads["new"]
-        self.candidates = head if isinstance(head, Candidates) else None
-        both = list(head.each(z, z_hat)) if isinstance(head, Candidates) else [(head(z), head(z_hat))]
-        self.probabilities = [(one.softmax(dim=1), other.softmax(dim=1)) for one, other in both]
-        self.logits: Tensor = self.candidates.leading([one for one, _ in both]) if self.candidates else both[0][0]
-        self.decided: Tensor | float = (self.candidates.share.max() == 1).float() if self.candidates else 1.0
+    def __init__(self, logits: Tensor, logits_hat: Tensor) -> None:
+        self.logits = logits
+        self.decided: Tensor | float = 1.0
+        self._p, self._p_hat = logits.softmax(dim=1), logits_hat.softmax(dim=1)
 
     def over(self, term: Term) -> Tensor:
-        """Return a loss of the probabilities of two views: the head's, or the mean over the candidates."""
-        terms = [term(p, p_hat) for p, p_hat in self.probabilities]
-        return self.candidates.together(terms) if self.candidates else terms[0]
+        """Return a loss of the probabilities of two views."""
+        return term(self._p, self._p_hat)
+
+
+class SeveralHeads:
+    """The outputs of several heads, with the attributes of ``OneHead``."""
+
+    def __init__(self, heads: Candidates, z: Tensor, z_hat: Tensor) -> None:
+        both = list(heads.each(z, z_hat))
+        self.logits = heads.leading([logits for logits, _ in both])
+        self.decided: Tensor | float = (heads.share.max() == 1).float()
+        self._heads = heads
+        self._each = [OneHead(logits, logits_hat) for logits, logits_hat in both]
+
+    def over(self, term: Term) -> Tensor:
+        """Return the mean over the candidates of a loss of the probabilities of two views."""
+        return self._heads.together([one.over(term) for one in self._each])
 
 
 def choose_tightest(model: Model, heads: Candidates, images: ImageSet) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
 from autonovel.methods.method import Problem
-from autonovel.methods.new_heads import NewHeads, choose_tightest
+from autonovel.methods.new_heads import choose_tightest, outputs
 from autonovel.methods.notes import KNOWN_USAGE, note_pairs, note_usage
 from autonovel.methods.views import augmentation, two_views
 from autonovel.networks import Model, heads
@@ -143,7 +143,7 @@ class Joint:
         s = self.settings
         z, z_hat = two_views(s, model, batch)
         known, known_hat = model.logits(z, "known"), model.logits(z_hat, "known")
-        new = NewHeads(model, z, z_hat)
+        new = outputs(model, z, z_hat)
         labelled, unlabelled = batch.labelled, 1 - batch.labelled
         epoch = progress.whole_epochs.float() if s.ramp_by == "epoch" else progress.epoch
         rise = ramp(epoch, s.ramp_epochs)

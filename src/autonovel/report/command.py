@@ -12,11 +12,11 @@ from autonovel.report.build import MOST_EMBEDDED, PAGE, build
 from autonovel.report.page import collect
 from autonovel.report.sheets import OfRun
 from autonovel.report.subject import corrected
-from autonovel.report.words import duration
 from autonovel.run_images import RunImages
 from autonovel.shapes import interpreting, read_results
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
+from autonovel.words import duration
 
 SUFFIXES = (".html", ".htm")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from autonovel.documents import read_json
 from autonovel.report.subject import Subject
-from autonovel.report.words import count, counted, duration
 from autonovel.settings import PLACES
+from autonovel.words import count, counted, duration
 
 PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from autonovel import evaluation
 from autonovel.report.subject import Bools, Subject
-from autonovel.report.words import count, counted
 from autonovel.sorting import JUNK
+from autonovel.words import count, counted
 
 MOST_CELLS, WORST = 120 * 120, 40
 

@@ -9,9 +9,9 @@ from typing import Any
 import jinja2
 from torch import Tensor
 
-from autonovel import __version__
+from autonovel import __version__, words
 from autonovel.labels import LABELS
-from autonovel.report import curves, gather, pictures, words
+from autonovel.report import curves, gather, pictures
 from autonovel.report.cards import Card, cards, known_cards
 from autonovel.report.count_picture import count_of, count_svg
 from autonovel.report.facts import Facts, facts

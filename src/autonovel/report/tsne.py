@@ -16,8 +16,8 @@ from autonovel import evaluation
 from autonovel.documents import replace_file
 from autonovel.errors import RunFolderError
 from autonovel.report.subject import Subject
-from autonovel.report.words import count
 from autonovel.sorting import JUNK
+from autonovel.words import count
 
 FEWEST = 30
 GRID = 4000

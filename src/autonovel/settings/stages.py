@@ -60,8 +60,8 @@ class Pretrain(Stage):
     classes_per_batch: int = setting(20, "known classes in a batch, in equal numbers (prototypical)", DTC, low=2)
     support: int = setting(5, "images of each that make its prototype; the others are to be told (prototypical)", DTC,
                            low=1)  # fmt: skip
-    turned: bool = setting(False, "a quarter of a batch's classes each is turned by 90°, 180° and 270°, as if they were "
-                           "classes of their own (prototypical)")  # fmt: skip
+    turned: bool = setting(False, "a quarter of a batch's classes each is turned by 90°, 180° and 270°, as if they "
+                           "were classes of their own (prototypical)")  # fmt: skip
     weights: str = setting("", "safetensors file of a trunk (kind = weights; with imagenet, one to go on from); "
                            "without a stage 2, its classifier of the known classes is taken over too")  # fmt: skip
     rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,

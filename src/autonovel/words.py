@@ -9,8 +9,13 @@ def count(number: int) -> str:
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """Return ``1 image`` or ``2,500 images``."""
+    """Return the number with the word for one or for many, as ``1 box`` or ``2,500 boxes``."""
     return f"{count(number)} {one if number == 1 else many}"
+
+
+def of_images(number: int) -> str:
+    """Return ``1 image`` or ``2,500 images``."""
+    return counted(number, "image", "images")
 
 
 def per_cent(share: float | None, digits: int = 1) -> str:
