@@ -217,6 +217,7 @@ def test_old_new_all_of_a_side_system_is_measured_on_held_out_images(tmp_path: P
     assert "Changed from the recipe: " in done.stdout and "data.test_fraction = 0.25" in done.stdout
     joint = json.loads((folder / "results.json").read_text())["incremental"]
     assert joint["split"] == "held-out test images" and len(joint["protocols"]) == 3
+    assert "On the unlabelled images it has " in done.stdout and "of them for known classes." in done.stdout
     assert len((folder / "discovery.csv").read_text().splitlines()) == 1 + 300
 
 

@@ -5,10 +5,13 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autonovel import evaluation
+from autonovel import evaluation, record
+from autonovel.data import ImageSet
+from autonovel.embedding import Embedding
 from autonovel.evaluation import MATCHED_EACH, MATCHED_ONCE, PLAIN_OLD
 
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=25)
@@ -233,3 +236,20 @@ def test_protocols_are_named_in_the_output() -> None:
         "matched once on all",
         "plain on old, matched on new",
     ]
+
+
+def test_a_grown_head_is_judged_on_the_unlabelled_training_images_beside_the_test_images() -> None:
+    """Two known classes and two new ones; of six unlabelled images one is taken for a known class."""
+    pixels = torch.zeros(8, 1, 4, 4, dtype=torch.uint8)
+    truth, y = torch.tensor([0, 1, 2, 2, 2, 3, 3, 3]), torch.tensor([0, 1, -1, -1, -1, -1, -1, -1])
+    images = ImageSet(pixels, y, tuple("abcdefgh"), ("old 0", "old 1"), truth, ("new 0", "new 1"))
+
+    def said(outputs: list[int], width: int = 4) -> Embedding:
+        return Embedding(torch.zeros(8, 1), torch.zeros(8, 2), torch.eye(width)[torch.tensor(outputs)])
+
+    on_train, on_test = said([0, 1, 3, 3, 0, 2, 2, 3]), said([0, 1, 3, 3, 3, 2, 2, 2])
+    found = record.joint_scores(images, on_train, images, on_test)
+    assert found is not None and found["split"] == "held-out test images"
+    assert found["protocols"][PLAIN_OLD] == {"old": 1.0, "new": 1.0, "all": 1.0}
+    assert found["unlabelled"] == {"acc": pytest.approx(4 / 6), "taken_for_known": pytest.approx(1 / 6)}
+    assert record.joint_scores(images, said([0, 1, 1, 1, 1, 0, 0, 0], width=2)) is None, "no grown head"

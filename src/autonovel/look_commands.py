@@ -53,6 +53,13 @@ def _print_results(console: Console, results: dict[str, Any]) -> None:
         for name, values in joint["protocols"].items():
             old.add_row(name, *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
         console.print(old)
+    if joint and "unlabelled" in joint:
+        console.print(
+            f"On the unlabelled images it has {100 * joint['unlabelled']['acc']:.1f} %, and takes "
+            f"{100 * joint['unlabelled']['taken_for_known']:.1f} % of them for known classes.",
+            highlight=False,
+            soft_wrap=not console.is_terminal,
+        )
     _print_joint_classifiers(console, results.get("joint_classifiers") or {})
 
 

@@ -190,7 +190,8 @@ def joint_scores(
     """Return old / new / all accuracies of a grown head, on the test images if some were held out.
 
     None without truth, without a grown head, or without images of both kinds.  The split is named, so that nobody
-    mistakes one for the other.
+    mistakes one for the other.  Beside them, where the truth of the unlabelled training images is known, what the grown
+    head makes of these, on which the head of the new classes is judged.
     """
     images, embedding, split = train, on_train, "the training images (none were held out)"
     if test is not None and on_test is not None:
@@ -201,7 +202,16 @@ def joint_scores(
     if old.all() or not old.any():  # nothing to compare, such as a test set of known classes alone
         return None
     found = evaluation.incremental(images.truth.numpy(), embedding.p_known.argmax(dim=1).numpy(), images.n_known)
-    return {"split": split, "protocols": {name: value.as_dict() for name, value in found.items()}}
+    told = {"split": split, "protocols": {name: value.as_dict() for name, value in found.items()}}
+    return told | ({"unlabelled": _of_unlabelled(train, on_train)} if train.truth is not None else {})
+
+
+def _of_unlabelled(train: ImageSet, on_train: Embedding) -> dict[str, float]:
+    """Return ACC of a grown head on the unlabelled images, and the share of them it takes for known classes."""
+    assert train.truth is not None
+    predicted = on_train.p_known[train.unlabelled].argmax(dim=1)
+    acc = evaluation.accuracy(train.truth[train.unlabelled].numpy(), predicted.numpy())
+    return {"acc": acc, "taken_for_known": float((predicted < train.n_known).double().mean())}
 
 
 def system_record(

@@ -20,7 +20,9 @@ Shape = type | None | list[Any] | tuple[Any, ...] | Mapping[str | EllipsisType, 
 
 ANY_DICT: Shape = {...: object}
 SCORES: Shape = ({...: float}, None)
-JOINT: Shape = ({"split": str, "protocols": {...: {"old": float, "new": float, "all": float}}}, None)
+OLD_NEW_ALL: Shape = {"old": float, "new": float, "all": float}
+GROWN: Shape = {"acc": float, "taken_for_known": float}
+JOINT: Shape = ({"split": str, "protocols": {...: OLD_NEW_ALL}, "unlabelled": GROWN}, None)
 RUN: Shape = {
     "recipe": ANY_DICT,
     "seed": int,

@@ -92,7 +92,7 @@ def unrun_rows(recipes: Iterable[str], results: Sequence[Results]) -> list[Row]:
 
 
 def rows(results: Sequence[Results]) -> list[Row]:
-    """Return a row per recipe and system, and one for old / new / all of each joint classifier."""
+    """Return a row per recipe and system, and two for each joint classifier: old / new / all, and its ACC."""
     with interpreting("one of the results"):
         return _rows(results)
 
@@ -110,6 +110,9 @@ def _rows(results: Sequence[Results]) -> list[Row]:
             joint = [r for r in runs if _joint(r, system)]
             if joint:
                 out.append(_joint_row(recipe, system, joint))
+            on_unlabelled = [r for r in joint if "unlabelled" in (_joint(r, system) or {})]
+            if on_unlabelled:
+                out.append(_unlabelled_row(recipe, system, on_unlabelled))
     return out
 
 
@@ -151,9 +154,20 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     published = paper.old_new_all(name, changes, system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
-    label = "" if system == GROWN else f"{LABELS[system]}: "
-    label += f"joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"
+    label = f"{_whose(system)}joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"
     return _row(recipe, label, told, " / ".join(map(spread, parts.values())), parts, runs)
+
+
+def _unlabelled_row(recipe: str, system: str, runs: list[Results]) -> Row:
+    """Return the row of a joint classifier on the images on which the head of the new classes is judged."""
+    found = [joint["unlabelled"] for r in runs if (joint := _joint(r, system))]
+    values = {key: [100 * one[key] for one in found] for key in ("acc", "taken_for_known")}
+    ours = f"{spread(values['acc'])}; {spread(values['taken_for_known'])} % taken for known classes"
+    return _row(recipe, f"{_whose(system)}joint classifier, on the unlabelled images", "–", ours, values, runs)
+
+
+def _whose(system: str) -> str:
+    return "" if system == GROWN else f"{LABELS[system]}: "
 
 
 def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[float]], runs: list[Results]) -> Row:

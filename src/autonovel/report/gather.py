@@ -152,12 +152,14 @@ def systems(results: Results) -> Systems:
 class Incremental:
     """Accuracy of the joint classifier on old, new and all classes, by protocol; and, by system, of each one there is.
 
-    Those of several systems are compared under the published code's protocol.
+    Those of several systems are compared under the published code's protocol.  ``unlabelled`` is its accuracy on the
+    unlabelled training images, and the share of them it takes for known classes.
     """
 
     split: str
     protocols: dict[str, dict[str, float]]
     by_system: dict[str, dict[str, float]]
+    unlabelled: dict[str, float] | None
 
 
 def incremental(results: Results) -> Incremental | None:
@@ -167,7 +169,8 @@ def incremental(results: Results) -> Incremental | None:
         return None
     each = {name: content for name, content in (results.get("joint_classifiers") or {}).items() if content}
     by_system = {name: content["protocols"][evaluation.MATCHED_EACH] for name, content in each.items()}
-    return Incremental(joint["split"], joint["protocols"], by_system if len(by_system) > 1 else {})
+    compared = by_system if len(by_system) > 1 else {}
+    return Incremental(joint["split"], joint["protocols"], compared, joint.get("unlabelled"))
 
 
 @dataclass(frozen=True)
