@@ -78,6 +78,7 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
     similar = settings.Similarity(epochs=n, **COMMON)
     pairs = settings.PairClustering(epochs=n, **COMMON)
     dtc = settings.Dtc(epochs=n, start_epochs=1, update_every=1, restarts=2, ramp_epochs=0, start_lr=0.003, **COMMON)
+    plain = replace(dtc, first_view="plain", statistics="anew")
     linear = LinearClassifier(settings.Linear(epochs=n, batch_size=12, lr=0.01), N_KNOWN, 0)
     cluster = (N_NEW, "batch", 0)
     pretrain = settings.Pretrain(epochs=n, **COMMON)
@@ -107,6 +108,9 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
             ]
             for variant in ("pi", "te", "tep")
         },
+        "dtc, plain": lambda: [
+            Start(replace(plain, epochs=1, variant="baseline"), N_NEW, 0), Sharpen(plain, N_NEW, 0)
+        ],
     }  # fmt: skip
 
 

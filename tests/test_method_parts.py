@@ -19,12 +19,13 @@ from autonovel.methods.dtc import Sharpen, Start, assignments
 from autonovel.methods.linear import LinearClassifier
 from autonovel.methods.pair_clustering import Cluster
 from autonovel.methods.similarity import LearnSimilarity, network_of, pair_logits, same_class
+from autonovel.methods.views import augmentation
 from autonovel.networks import Model, heads
 from autonovel.networks.similarity import PairHead
-from autonovel.objectives import mcl, sharpened
+from autonovel.objectives import consistency, kl_to_target, mcl, sharpened
 from autonovel.recipe import load
 from autonovel.training import checkpoint, optimisers
-from autonovel.training.stage import OnMaterial, Progress, Remembers, Stage
+from autonovel.training.stage import Concludes, OnMaterial, Progress, Remembers, Stage
 
 Maker = Callable[..., ImageSet]
 
@@ -80,16 +81,17 @@ def test_dtc_s_head_learns_even_where_an_image_lies_on_a_centre() -> None:
 def test_heads_are_reordered_and_read_back_whatever_their_kind() -> None:
     rng = torch.Generator().manual_seed(0)
     z, order = torch.randn(5, 6, generator=rng), torch.tensor([2, 0, 3, 1])
-    centres = heads.CentresHead(heads.linear_head(6, 4, rng), 4)
+    centres, two_layers = (heads.CentresHead(heads.class_head(6, 4, width, rng), 4) for width in (0, 3))
     with torch.no_grad():
         centres.centres.copy_(torch.randn(4, 4, generator=rng))
-    for head in (centres, heads.linear_head(6, 4, rng)):
+        two_layers.centres.copy_(torch.randn(4, 4, generator=rng))
+    for head in (centres, two_layers.eval(), heads.linear_head(6, 4, rng)):
         before = head(z)
         heads.reorder(head, order)
         torch.testing.assert_close(head(z), before[:, order])
         tensors = {f"heads.new.{name}": value for name, value in head.state_dict().items()}
         again = heads.empty_head(tensors, "heads.new")
-        again.load_state_dict(head.state_dict())
+        again.eval().load_state_dict(head.state_dict())
         torch.testing.assert_close(again(z), head(z))
     with pytest.raises(KeyError):
         heads.empty_head({}, "heads.new")
@@ -236,7 +238,58 @@ def test_the_target_is_refreshed_on_time_and_in_place(make_images: Maker) -> Non
     assert torch.equal(stage.memory["target"], first)
     stage.before_epoch(model, images, 2)
     assert stage.memory["target"] is place and not torch.equal(place, first)
-    torch.testing.assert_close(place, sharpened(assignments(model, images)))
+    torch.testing.assert_close(place, sharpened(assignments(model, images, stage.settings)))
+
+
+@pytest.mark.parametrize("variant", ["baseline", "pi"])
+def test_the_plain_image_may_learn_the_target(make_images: Maker, variant: str) -> None:
+    images = make_images(labelled=6, unlabelled=18, n_new=3)
+    model, stage = started(images, variant, augment=settings.Augment(shift=3.0), first_view="plain", views="separate")
+    assert stage.n_draws == (variant == "pi") * 5
+    stage.before_epoch(model, images, 0)
+    batch = batch_of(stage, images)
+    terms = stage.step(model, batch, progress(9))  # in eval mode, so that no image depends on the others
+    q = model(batch.images.float() / 255, "new").softmax(dim=1)
+    target = stage.memory["target"][stage.memory["row"][batch.index]]
+    torch.testing.assert_close(terms["kl"], kl_to_target(q, target))
+    if variant == "pi":
+        q_hat = model(augmentation(stage.settings).view(batch.images, batch.u), "new").softmax(dim=1)
+        torch.testing.assert_close(terms["consistency"], stage.settings.weight * consistency(q, q_hat))
+        assert not torch.allclose(q, q_hat)
+
+
+def test_statistics_made_anew_are_those_of_the_unlabelled_images(make_images: Maker) -> None:
+    """In one batch of all of them, eval mode then says what train mode does, whatever was tracked before."""
+    images = make_images(labelled=6, unlabelled=18, n_new=3)
+    model = networks.build(
+        settings.Network(name="small", head_width=5), 1, torch.tensor([0.5]), torch.tensor([0.3]), seed=0
+    )
+    stage = Start(settings.Dtc(variant="baseline", batch_size=18, restarts=2, statistics="anew"), 3, seed=0)
+    model.heads["known"] = model.new_head(3, torch.Generator().manual_seed(0))
+    stage.prepare(model)
+    model.heads["new"].centres.data.normal_(generator=torch.Generator().manual_seed(1))
+    model.trunk.freeze(("stem",), "eval")
+    kept = {name: value.clone() for name, value in model.state_dict().items() if "stem" in name or "known" in name}
+    stale = assignments(model, images, replace(stage.settings, statistics="running"))
+    fresh = assignments(model, images, stage.settings)
+    assert not model.training and all(torch.equal(model.state_dict()[name], value) for name, value in kept.items())
+    model.train()
+    said = model(images.images[images.unlabelled].float() / 255, "new").softmax(dim=1)
+    # running variances are of the population, those of a batch of the sample: a factor of n / (n − 1), on few images
+    torch.testing.assert_close(fresh, said, rtol=0.1, atol=0.02)
+    assert (fresh - said).abs().max() < 0.2 * (stale - said).abs().max()
+    assert {layer.momentum for layer in model.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)} == {0.1}
+
+
+def test_statistics_made_anew_stay_when_the_stage_ends(make_images: Maker) -> None:
+    images = make_images(labelled=6, unlabelled=18, n_new=3)
+    for statistics in ("running", "anew"):
+        model, stage = started(images, "pi", statistics=statistics)
+        assert isinstance(stage, Concludes)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        stage.conclude(model, images)
+        changed = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
+        assert bool(changed) == (statistics == "anew") and all("running" in name or "num_" in name for name in changed)
 
 
 def test_temporal_ensembling_averages_what_training_said(make_images: Maker) -> None:
@@ -244,7 +297,7 @@ def test_temporal_ensembling_averages_what_training_said(make_images: Maker) -> 
     model, stage = started(images, "te")
     q = [torch.rand(18, 3, generator=torch.Generator().manual_seed(n)).softmax(dim=1) for n in range(3)]
     stage.before_epoch(model, images, 0)
-    torch.testing.assert_close(stage.memory["past"], assignments(model, images))
+    torch.testing.assert_close(stage.memory["past"], assignments(model, images, stage.settings))
     for epoch, said in enumerate(q, start=1):
         stage.memory["latest"].copy_(said)
         stage.before_epoch(model, images, epoch)

@@ -39,6 +39,7 @@ QUICK: dict[str, Any] = (
 # known-only finds nothing (test_refine.py), and the pretrained network has tests of its own (test_pretrained_kmeans.py)
 DISCOVERING = [name for name in METHODS if name not in (KNOWN_ONLY, "kmeans-pretrained")]
 CASES = [(name, {}) for name in DISCOVERING] + [("dtc", {"dtc.variant": v}) for v in ("baseline", "te", "tep")]
+CASES += [("dtc", {"dtc.statistics": "anew", "dtc.first_view": "plain"})]
 CASES += [("kcl", {"similarity.statistics": "known", "similarity.batch": "merged"}), ("mcl", {"mcl.out_dim": 4})]
 EACH = pytest.mark.parametrize(("method", "settings"), CASES, ids=lambda v: v if isinstance(v, str) else str(v))
 JOINT_HEAD = ("rankstats-incremental", "kcl", "mcl", "dtc")

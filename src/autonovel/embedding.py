@@ -1,6 +1,6 @@
 """What the model says of every image: features and the probabilities of its heads."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,7 +90,11 @@ def _chunks(images: Tensor | Streamed, part: range) -> Iterable[Tensor]:
     """Return the images ``part``, some at a time; of several processes, each takes a part of all."""
     if len(part) == len(images):
         return images.split(CHUNK)
-    rows = torch.arange(part.start, part.stop).split(CHUNK) if part else ()
+    return chunks(images, torch.arange(part.start, part.stop).split(CHUNK) if part else ())
+
+
+def chunks(images: Tensor | Streamed, rows: Sequence[Tensor]) -> Iterable[Tensor]:
+    """Return the images of ``rows``, one after another."""
     if isinstance(images, Tensor):
         return (images[chunk] for chunk in rows)
     return images.in_order(iter(rows))

@@ -19,7 +19,8 @@ from autonovel.methods.kmeans import centres
 from autonovel.methods.linear import LinearClassifier, settle
 from autonovel.methods.method import Problem
 from autonovel.methods.notes import note_usage
-from autonovel.methods.views import augmentation, two_views
+from autonovel.methods.statistics import renew_statistics
+from autonovel.methods.views import augmentation, plain, two_views
 from autonovel.networks import Model, heads
 from autonovel.objectives import consistency, kl_to_target, ramp, running_average, sharpened, student_t
 from autonovel.settings import Recipe
@@ -27,8 +28,10 @@ from autonovel.training.stage import Progress, Stage, Terms
 
 
 @torch.no_grad()
-def assignments(model: Model, images: ImageSet) -> Tensor:
+def assignments(model: Model, images: ImageSet, s: settings.Dtc) -> Tensor:
     """Return q of all unlabelled images, in eval mode and without augmentation, on the model's device."""
+    if s.statistics == "anew":
+        renew_statistics(model, images, s.batch_size)
     z = unlabelled_features(model, images).to(model.mean.device)
     return model.logits(z, "new").softmax(dim=1)
 
@@ -68,8 +71,9 @@ class Sharpen:
 
     @property
     def n_draws(self) -> int:
-        """Return the draws of one or two views."""
-        return (2 if self.settings.variant == "pi" else 1) * augmentation(self.settings).n_draws
+        """Return the draws of the random views, of which there may be none."""
+        s = self.settings
+        return ((s.variant == "pi") + (s.first_view == "random")) * augmentation(s).n_draws
 
     def prepare(self, model: Model) -> None:
         """Train everything but what is frozen; bottleneck and centres are there from the start."""
@@ -86,7 +90,7 @@ class Sharpen:
         """Refresh averages and, every few epochs, the target, from all unlabelled images."""
         s = self.settings
         due = epoch % s.update_every == 0
-        q = assignments(model, images) if due or s.variant == "tep" else None
+        q = assignments(model, images, s) if due or s.variant == "tep" else None
         if epoch == 0:
             self._keep("row", (images.unlabelled.cumsum(0) - 1).to(model.mean.device))
         if s.variant == "te":
@@ -97,6 +101,11 @@ class Sharpen:
         if due:
             assert q is not None
             self._keep("target", sharpened(q))
+
+    def conclude(self, model: Model, images: ImageSet) -> None:
+        """Leave statistics that fit the weights, where the targets were made with such."""
+        if self.settings.statistics == "anew":
+            renew_statistics(model, images, self.settings.batch_size)
 
     def _average_views(self, q: Tensor | None, epoch: int) -> None:
         """Make the average of what earlier epochs said of each image; before the first, of what the model says now."""
@@ -127,7 +136,7 @@ class Sharpen:
         if s.variant == "pi":
             z, z_hat = two_views(s, model, batch)
         else:
-            z = model.features(augmentation(s).view(batch.images, batch.u))
+            z = model.features(plain(batch) if s.first_view == "plain" else augmentation(s).view(batch.images, batch.u))
         logits = model.logits(z, "new")
         q = logits.softmax(dim=1)
         terms = {"kl": kl_to_target(q, self.memory["target"][row])}
@@ -150,8 +159,8 @@ class Start(Sharpen):
 
     def prepare(self, model: Model) -> None:
         """Add a random bottleneck, of one dimension per cluster, and room for the centres."""
-        width = model.trunk.n_features
-        bottleneck = heads.linear_head(width, min(self.n_clusters, width), draws.generator(self.seed, 52))
+        dimensions = min(self.n_clusters, model.trunk.n_features)
+        bottleneck = model.new_head(dimensions, draws.generator(self.seed, 52))
         model.heads["new"] = heads.CentresHead(bottleneck, self.n_clusters)
         super().prepare(model)
 

@@ -15,14 +15,22 @@ def augmentation(s: settings.Stage) -> Augmentation:
     return Augmentation(**asdict(s.augment))
 
 
+def plain(batch: Batch) -> Tensor:
+    """Return the images of a batch as they are, in [0, 1]; of cached views, the first."""
+    return batch.images[:, 0].float() if batch.images.ndim == 3 else batch.images.float() / 255
+
+
 def two_views(s: settings.Joint | settings.Dtc, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return z and ẑ, the features of two independent views of every image.
+    """Return z and ẑ, the features of two independent views of every image, or of the image and a view of it.
 
     ``joint`` sends both through the network at once; ``separate`` one after the other, each with its own
     BatchNorm statistics.
     """
-    u, u_hat = batch.u.chunk(2, dim=1)
-    views = augmentation(s).view(cat([batch.images, batch.images]), cat([u, u_hat]))
+    if isinstance(s, settings.Dtc) and s.first_view == "plain":
+        views = cat([plain(batch), augmentation(s).view(batch.images, batch.u)])
+    else:
+        u, u_hat = batch.u.chunk(2, dim=1)
+        views = augmentation(s).view(cat([batch.images, batch.images]), cat([u, u_hat]))
     if s.views == "separate":
         x, x_hat = views.chunk(2)
         return model.features(x), model.features(x_hat)

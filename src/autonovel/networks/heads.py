@@ -101,13 +101,13 @@ def grown_layer(old: nn.Linear, n_new: int, rng: torch.Generator, new_bias: str 
 
 
 class CentresHead(nn.Module):
-    """DTC's head: a linear bottleneck, and in its space a centre for each class.
+    """DTC's head: a bottleneck, of one layer or two, and in its space a centre for each class.
 
     Its logits are −log(1 + ‖b(z) − μ_k‖²), so that their softmax is the Student-t soft assignment itself and
     everything downstream treats it as any other head.
     """
 
-    def __init__(self, bottleneck: nn.Linear, n_classes: int) -> None:
+    def __init__(self, bottleneck: ClassHead, n_classes: int) -> None:
         super().__init__()
         self.bottleneck = bottleneck
         self.centres = nn.Parameter(torch.zeros(n_classes, bottleneck.out_features))
@@ -135,8 +135,9 @@ def reorder(head: nn.Module, order: Tensor) -> None:
 def empty_head(tensors: Mapping[str, Tensor], prefix: str) -> nn.Module:
     """Return a head into which the weights under ``prefix`` fit; a KeyError if there are none."""
     if f"{prefix}.centres" in tensors:
-        width, n_features = tensors[f"{prefix}.bottleneck.weight"].shape
-        return CentresHead(nn.Linear(n_features, width), len(tensors[f"{prefix}.centres"]))
+        bottleneck = empty_head(tensors, f"{prefix}.bottleneck")
+        assert isinstance(bottleneck, ClassHead)
+        return CentresHead(bottleneck, len(tensors[f"{prefix}.centres"]))
     if f"{prefix}.first.weight" in tensors:
         width, n_features = tensors[f"{prefix}.first.weight"].shape
         return TwoLayerHead(n_features, width, nn.Linear(width, len(tensors[f"{prefix}.last.weight"])))

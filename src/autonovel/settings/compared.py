@@ -68,6 +68,11 @@ class Dtc(Stage):
     out_dim: int = setting(0, "clusters (0: the number of new classes)", low=0)
     views: str = setting("joint", "joint: both views in one forward pass; separate: a pass and BatchNorm statistics "
                          "each", choices=("joint", "separate"))  # fmt: skip
+    first_view: str = setting("random", "what learns the target: a random view of the image, or the plain image",
+                              choices=("random", "plain"))  # fmt: skip
+    statistics: str = setting("running", "BatchNorm's statistics where all images are assigned: running, averages of "
+                              "the last steps; anew: those of the unlabelled images, for a network that has changed "
+                              "much since", choices=("running", "anew"))  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
