@@ -14,12 +14,13 @@ from autonovel import draws, networks, selftest, settings
 from autonovel.clustering.metric import principal_components
 from autonovel.data import Batch, ByClass, ImageSet, Resident
 from autonovel.embedding import features
+from autonovel.errors import UsageError
 from autonovel.methods import METHODS, Problem
-from autonovel.methods.dtc import Sharpen, Start, assignments
+from autonovel.methods.dtc import DTC, Sharpen, Start, assignments
 from autonovel.methods.linear import LinearClassifier
 from autonovel.methods.pair_clustering import Cluster
 from autonovel.methods.similarity import LearnSimilarity, network_of, pair_logits, same_class
-from autonovel.methods.views import augmentation
+from autonovel.methods.views import augmentation, plain
 from autonovel.networks import Model, heads
 from autonovel.networks.similarity import PairHead
 from autonovel.objectives import consistency, kl_to_target, mcl, sharpened
@@ -101,9 +102,9 @@ def test_the_pair_head_is_the_network_on_features_side_by_side() -> None:
     rng = torch.Generator().manual_seed(0)
     head = PairHead(5, 7, rng)
     z = torch.randn(4, 5, generator=rng)
-    plain = nn.Sequential(head.first, head.norm, nn.ReLU(), head.last)
+    network = nn.Sequential(head.first, head.norm, nn.ReLU(), head.last)
     pairs = torch.stack([torch.cat([z[i], z[j]]) for i in range(4) for j in range(4)])
-    torch.testing.assert_close(head(z), plain(pairs).view(4, 4, 2), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(head(z), network(pairs).view(4, 4, 2), rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -196,7 +197,9 @@ def started(images: ImageSet, variant: str, **switches: object) -> tuple[Model, 
     """Return a model after the start of DTC, untrained, and its main stage."""
     s = settings.Dtc(variant=variant, batch_size=6, update_every=2, restarts=2, **switches)  # type: ignore[arg-type]
     model = small_model()
-    start, stage = Start(replace(s, variant="baseline"), 3, seed=0), Sharpen(s, 3, seed=0)
+    recipe = replace(load("demo").recipe, dtc=s)
+    start, stage, *_ = DTC().stages(recipe, Problem(images.n_known, 3, 0))
+    assert isinstance(start, Start) and isinstance(stage, Sharpen)
     start.prepare(model)
     start.before_epoch(model, images, 0)
     assert torch.equal(start.memory["row"][images.unlabelled], torch.arange(int(images.unlabelled.sum())))
@@ -244,7 +247,8 @@ def test_the_target_is_refreshed_on_time_and_in_place(make_images: Maker) -> Non
 @pytest.mark.parametrize("variant", ["baseline", "pi"])
 def test_the_plain_image_may_learn_the_target(make_images: Maker, variant: str) -> None:
     images = make_images(labelled=6, unlabelled=18, n_new=3)
-    model, stage = started(images, variant, augment=settings.Augment(shift=3.0), first_view="plain", views="separate")
+    views = settings.Augment(shift=3.0) if variant == "pi" else settings.Augment()
+    model, stage = started(images, variant, augment=views, first_view="plain", views="separate")
     assert stage.n_draws == (variant == "pi") * 5
     stage.before_epoch(model, images, 0)
     batch = batch_of(stage, images)
@@ -256,6 +260,25 @@ def test_the_plain_image_may_learn_the_target(make_images: Maker, variant: str) 
         q_hat = model(augmentation(stage.settings).view(batch.images, batch.u), "new").softmax(dim=1)
         torch.testing.assert_close(terms["consistency"], stage.settings.weight * consistency(q, q_hat))
         assert not torch.allclose(q, q_hat)
+
+
+def test_views_that_nobody_looks_at_are_refused() -> None:
+    views = settings.Augment(shift=3.0)
+    settings.Dtc(variant="pi", first_view="plain", augment=views)
+    with pytest.raises(UsageError, match=r"augment has no effect .* \(variant te\)"):
+        settings.Dtc(variant="te", first_view="plain", augment=views)
+
+
+def test_the_plain_image_is_as_large_as_a_view(make_images: Maker) -> None:
+    """Where images are held larger than the network takes them, for random crops, the plain one is its centre."""
+    images = make_images(labelled=6, unlabelled=18, n_new=3, height=12, width=12)
+    model, stage = started(images, "pi", augment=settings.Augment(resized_crop=0.5, side=8), first_view="plain")
+    model.crop = 8
+    batch = batch_of(stage, images)
+    assert torch.equal(plain(model, batch), batch.images[:, :, 2:10, 2:10].float() / 255)
+    stage.before_epoch(model, images, 0)
+    model.train()
+    assert torch.isfinite(sum(stage.step(model, batch, progress(3)).values(), torch.tensor(0.0)))
 
 
 def test_statistics_made_anew_are_those_of_the_unlabelled_images(make_images: Maker) -> None:

@@ -43,7 +43,9 @@ class DTC:
     def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
         """Return both phases, and the classifier of the incremental comparison."""
         s, clusters = recipe.dtc, recipe.dtc.out_dim or problem.n_new
-        first = replace(s, epochs=s.start_epochs, lr=s.start_lr, schedule="constant", variant="baseline")
+        views = s.augment if s.first_view == "random" else settings.Augment()
+        as_k_means_says = replace(s, variant="baseline", augment=views)
+        first = replace(as_k_means_says, epochs=s.start_epochs, lr=s.start_lr, schedule="constant")
         stages: list[Stage] = [Start(first, clusters, problem.seed), Sharpen(s, clusters, problem.seed)]
         if recipe.linear.epochs:
             stages.append(LinearClassifier(recipe.linear, problem.n_known, problem.seed))
@@ -136,7 +138,8 @@ class Sharpen:
         if s.variant == "pi":
             z, z_hat = two_views(s, model, batch)
         else:
-            z = model.features(plain(batch) if s.first_view == "plain" else augmentation(s).view(batch.images, batch.u))
+            view = plain(model, batch) if s.first_view == "plain" else augmentation(s).view(batch.images, batch.u)
+            z = model.features(view)
         logits = model.logits(z, "new")
         q = logits.softmax(dim=1)
         terms = {"kl": kl_to_target(q, self.memory["target"][row])}

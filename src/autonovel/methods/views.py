@@ -8,6 +8,7 @@ from autonovel import settings
 from autonovel.augment import Augmentation
 from autonovel.data import Batch
 from autonovel.networks import Model
+from autonovel.networks.model import central
 
 
 def augmentation(s: settings.Stage) -> Augmentation:
@@ -15,9 +16,14 @@ def augmentation(s: settings.Stage) -> Augmentation:
     return Augmentation(**asdict(s.augment))
 
 
-def plain(batch: Batch) -> Tensor:
-    """Return the images of a batch as they are, in [0, 1]; of cached views, the first."""
-    return batch.images[:, 0].float() if batch.images.ndim == 3 else batch.images.float() / 255
+def plain(model: Model, batch: Batch) -> Tensor:
+    """Return the images of a batch as they are, in [0, 1] and as large as the network takes them.
+
+    Of cached views it is the first.
+    """
+    if batch.images.ndim == 3:
+        return batch.images[:, 0].float()
+    return central(batch.images.float() / 255, model.crop)
 
 
 def two_views(s: settings.Joint | settings.Dtc, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -27,7 +33,7 @@ def two_views(s: settings.Joint | settings.Dtc, model: Model, batch: Batch) -> t
     BatchNorm statistics.
     """
     if isinstance(s, settings.Dtc) and s.first_view == "plain":
-        views = cat([plain(batch), augmentation(s).view(batch.images, batch.u)])
+        views = cat([plain(model, batch), augmentation(s).view(batch.images, batch.u)])
     else:
         u, u_hat = batch.u.chunk(2, dim=1)
         views = augmentation(s).view(cat([batch.images, batch.images]), cat([u, u_hat]))

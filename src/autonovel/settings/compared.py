@@ -74,6 +74,14 @@ class Dtc(Stage):
                               "the last steps; anew: those of the unlabelled images, for a network that has changed "
                               "much since", choices=("running", "anew"))  # fmt: skip
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.first_view == "plain" and self.variant != "pi" and self.augment != Augment():
+            raise UsageError(
+                f"augment has no effect where the plain image learns the target (first_view) and no second view stands "
+                f"beside it (variant {self.variant}). Leave it out, or set first_view to random or variant to pi."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Centres(Stage):
