@@ -100,5 +100,5 @@ def test_nothing_is_begun_where_nothing_can_be_discovered(tmp_path: Path) -> Non
     (tmp_path / "one" / "cat").mkdir(parents=True)
     Image.new("RGB", (50, 50)).save(tmp_path / "one" / "cat" / "a.png")
     alone = autonovel("discover", tmp_path / "one", "--out", tmp_path / "run")
-    assert alone.returncode == 2 and "1 known class" in alone.stderr and "1 images" in alone.stdout
+    assert alone.returncode == 2 and "1 known class" in alone.stderr and ": 1 image, " in alone.stdout
     assert not (tmp_path / "run").exists()

@@ -252,4 +252,7 @@ def test_a_grown_head_is_judged_on_the_unlabelled_training_images_beside_the_tes
     assert found is not None and found["split"] == "held-out test images"
     assert found["protocols"][PLAIN_OLD] == {"old": 1.0, "new": 1.0, "all": 1.0}
     assert found["unlabelled"] == {"acc": pytest.approx(4 / 6), "taken_for_known": pytest.approx(1 / 6)}
+    astray = record.joint_scores(images, said([0, 1, 0, 0, 0, 1, 1, 3]))
+    assert astray is not None, "a known class that all of a new one are taken for is no match"
+    assert astray["unlabelled"] == {"acc": pytest.approx(1 / 6), "taken_for_known": pytest.approx(5 / 6)}
     assert record.joint_scores(images, said([0, 1, 1, 1, 1, 0, 0, 0], width=2)) is None, "no grown head"

@@ -193,6 +193,7 @@ def test_mean_of_tables() -> None:
         "a": 2.0, "b": {"c": 2.5, "d": "x"},
     }  # fmt: skip
     assert mean([{"a": None}, {"a": 1.0}]) == {"a": None}
+    assert mean([{"a": 2.0, "b": 1.0}, {"a": 4.0}]) == {"a": 3.0}, "a part of an older version does not say b"
 
 
 def part_results(seed: int, acc: float, n_new: int) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def test_doubts_are_told_before_training() -> None:
         (PILE, Wish(pretraining="rotation", weights=Path("x")), "--weights are used instead"),
         (replace(PILE, images=0), Wish(), "no readable image"),
         (replace(PILE, classes={"a": 9}), Wish(), "1 known class;"),
-        (replace(PILE, unlabelled=1), Wish(), "1 images to be discovered"),
+        (replace(PILE, unlabelled=1), Wish(), "1 image to be discovered"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_way_out(found: Inventory, wish: Wish, words: str) -> None:

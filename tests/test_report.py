@@ -450,6 +450,7 @@ def test_a_comparison_of_several_systems_is_drawn_and_compared_on_old_and_new(fo
         "kmeans-pixels": {"acc": 0.25, "nmi": 0.1, "ari": 0.1},
     }
     joint = {"split": "held-out test images", "protocols": {MATCHED_EACH: {"old": 0.951, "new": 0.642, "all": 0.7965}}}
+    given["incremental"] |= {"unlabelled": {"acc": 0.834, "taken_for_known": 0.057}}
     given["joint_classifiers"] = {"rankstats": joint, "dtc": joint, "kmeans": None}
     found = discover(images, embedding(images))
     write_report(folder, images, embedding(images), found, given)
@@ -458,6 +459,7 @@ def test_a_comparison_of_several_systems_is_drawn_and_compared_on_old_and_new(fo
     rows = gather.incremental(given)
     assert rows is not None and set(rows.by_system) == {"rankstats", "dtc"}
     assert "Old, new and all classes by system" in page and "79.7" in page
+    assert "On the unlabelled images it has 83.4 %, and takes 5.7 % of them for known classes." in page
 
 
 def test_two_systems_need_no_bars(folder: Path) -> None:

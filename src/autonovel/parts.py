@@ -83,12 +83,13 @@ def combine(parts: Parts, folder: Path) -> None:
 def mean(values: Sequence[Any]) -> Any:
     """Return the mean of numbers, or of tables of such by their keys; what is no number is kept from the first.
 
-    What one of them lacks (None), the mean lacks.
+    What is nothing (None) in one of them is nothing in the mean; what one of them does not name, it does not either.
     """
     if any(value is None for value in values):
         return None
     if isinstance(values[0], Mapping):
-        return {key: mean([value.get(key) for value in values]) for key in values[0]}
+        named = [key for key in values[0] if all(key in value for value in values)]
+        return {key: mean([value[key] for value in values]) for key in named}
     return statistics.fmean(values) if isinstance(values[0], int | float) else values[0]
 
 

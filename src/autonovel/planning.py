@@ -12,6 +12,7 @@ from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
 from autonovel.labels import LABELS
 from autonovel.recipe import load
+from autonovel.words import of_images
 
 SMALL = 40  # pixels up to which pictures are learned from scratch, as the paper does
 LARGEST_FROM_SCRATCH = 64  # pixels to which larger ones are scaled there
@@ -119,7 +120,7 @@ def _check_pile(found: Inventory) -> None:
         )
     if found.unlabelled < 4:
         raise InputError(
-            f"{found.root} has {found.unlabelled} images to be discovered. Put them loose into the folder, or into "
+            f"{found.root} has {of_images(found.unlabelled)} to be discovered. Put them loose into the folder, or into "
             "unlabelled/ inside it."
         )
 

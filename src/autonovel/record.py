@@ -207,11 +207,16 @@ def joint_scores(
 
 
 def _of_unlabelled(train: ImageSet, on_train: Embedding) -> dict[str, float]:
-    """Return ACC of a grown head on the unlabelled images, and the share of them it takes for known classes."""
+    """Return ACC of a grown head on the unlabelled images, and the share of them it takes for known classes.
+
+    Those are wrong: only outputs of new classes are matched.
+    """
     assert train.truth is not None
-    predicted = on_train.p_known[train.unlabelled].argmax(dim=1)
-    acc = evaluation.accuracy(train.truth[train.unlabelled].numpy(), predicted.numpy())
-    return {"acc": acc, "taken_for_known": float((predicted < train.n_known).double().mean())}
+    truth, predicted = train.truth[train.unlabelled], on_train.p_known[train.unlabelled].argmax(dim=1)
+    new = predicted >= train.n_known
+    share = float(new.double().mean())
+    acc = share * evaluation.accuracy(truth[new].numpy(), predicted[new].numpy()) if share else 0.0
+    return {"acc": acc, "taken_for_known": 1 - share}
 
 
 def system_record(

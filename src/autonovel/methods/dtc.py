@@ -28,10 +28,8 @@ from autonovel.training.stage import Progress, Stage, Terms
 
 
 @torch.no_grad()
-def assignments(model: Model, images: ImageSet, s: settings.Dtc) -> Tensor:
+def assignments(model: Model, images: ImageSet) -> Tensor:
     """Return q of all unlabelled images, in eval mode and without augmentation, on the model's device."""
-    if s.statistics == "anew":
-        renew_statistics(model, images, s.batch_size)
     z = unlabelled_features(model, images).to(model.mean.device)
     return model.logits(z, "new").softmax(dim=1)
 
@@ -43,9 +41,7 @@ class DTC:
     def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
         """Return both phases, and the classifier of the incremental comparison."""
         s, clusters = recipe.dtc, recipe.dtc.out_dim or problem.n_new
-        views = s.augment if s.first_view == "random" else settings.Augment()
-        as_k_means_says = replace(s, variant="baseline", augment=views)
-        first = replace(as_k_means_says, epochs=s.start_epochs, lr=s.start_lr, schedule="constant")
+        first = replace(s, epochs=s.start_epochs, lr=s.start_lr, schedule="constant", variant="baseline")
         stages: list[Stage] = [Start(first, clusters, problem.seed), Sharpen(s, clusters, problem.seed)]
         if recipe.linear.epochs:
             stages.append(LinearClassifier(recipe.linear, problem.n_known, problem.seed))
@@ -92,7 +88,7 @@ class Sharpen:
         """Refresh averages and, every few epochs, the target, from all unlabelled images."""
         s = self.settings
         due = epoch % s.update_every == 0
-        q = assignments(model, images, s) if due or s.variant == "tep" else None
+        q = self._assigned(model, images) if due or s.variant == "tep" else None
         if epoch == 0:
             self._keep("row", (images.unlabelled.cumsum(0) - 1).to(model.mean.device))
         if s.variant == "te":
@@ -107,7 +103,12 @@ class Sharpen:
     def conclude(self, model: Model, images: ImageSet) -> None:
         """Leave statistics that fit the weights, where the targets were made with such."""
         if self.settings.statistics == "anew":
-            renew_statistics(model, images, self.settings.batch_size)
+            renew_statistics(model, images, self.settings.batch_size, self.seed)
+
+    def _assigned(self, model: Model, images: ImageSet) -> Tensor:
+        if self.settings.statistics == "anew":
+            renew_statistics(model, images, self.settings.batch_size, self.seed)
+        return assignments(model, images)
 
     def _average_views(self, q: Tensor | None, epoch: int) -> None:
         """Make the average of what earlier epochs said of each image; before the first, of what the model says now."""
@@ -182,3 +183,6 @@ class Start(Sharpen):
         q = student_t(torch.cdist(x.double(), found.double()).square())
         self._keep("row", (images.unlabelled.cumsum(0) - 1).to(device))
         self._keep("target", sharpened(q).to(device))
+
+    def conclude(self, model: Model, images: ImageSet) -> None:
+        """Leave all as it is: the next stage begins with statistics of its own."""

@@ -3,13 +3,14 @@
 import torch
 from torch import nn
 
+from autonovel import draws
 from autonovel.data import ImageSet
 from autonovel.embedding import chunks
 from autonovel.networks import Model
 
 
 @torch.no_grad()
-def renew_statistics(model: Model, images: ImageSet, batch_size: int) -> None:
+def renew_statistics(model: Model, images: ImageSet, batch_size: int, seed: int) -> None:
     """Give BatchNorm, where it is trained, the mean statistics of batches of the plain unlabelled images.
 
     Its running averages reach some ten steps back.  Where an epoch has fewer, and steps are large, they are those of
@@ -24,13 +25,16 @@ def renew_statistics(model: Model, images: ImageSet, batch_size: int) -> None:
         for layer in part.modules()
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training and layer.track_running_stats
     ]
+    if not layers:  # all have statistics that are held fixed, or there are none
+        model.eval()
+        return
     usual = [layer.momentum for layer in layers]
     for layer in layers:
         layer.reset_running_stats()
         layer.momentum = None  # the plain mean over all batches from now on
     rows = images.unlabelled.nonzero()[:, 0]
-    n_batches = max(1, len(rows) // batch_size)
-    for batch in chunks(images.images, [rows[start::n_batches] for start in range(n_batches)]):  # all classes in each
+    rows = rows[torch.randperm(len(rows), generator=draws.generator(seed, 55))]  # of all classes in every batch
+    for batch in chunks(images.images, rows.tensor_split(max(1, len(rows) // batch_size))):
         head(model.clean_features(batch))
     for layer, momentum in zip(layers, usual, strict=True):
         layer.momentum = momentum

@@ -21,9 +21,12 @@ def plain(model: Model, batch: Batch) -> Tensor:
 
     Of cached views it is the first.
     """
-    if batch.images.ndim == 3:
-        return batch.images[:, 0].float()
-    return central(batch.images.float() / 255, model.crop)
+    return batch.images[:, 0].float() if batch.images.ndim == 3 else _cut(model, batch.images.float() / 255)
+
+
+def _cut(model: Model, x: Tensor) -> Tensor:
+    """Return pixels as large as the network takes them; features, which cached views are, as they are."""
+    return central(x, model.crop) if x.ndim == 4 else x
 
 
 def two_views(s: settings.Joint | settings.Dtc, model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -33,7 +36,7 @@ def two_views(s: settings.Joint | settings.Dtc, model: Model, batch: Batch) -> t
     BatchNorm statistics.
     """
     if isinstance(s, settings.Dtc) and s.first_view == "plain":
-        views = cat([plain(model, batch), augmentation(s).view(batch.images, batch.u)])
+        views = cat([plain(model, batch), _cut(model, augmentation(s).view(batch.images, batch.u))])
     else:
         u, u_hat = batch.u.chunk(2, dim=1)
         views = augmentation(s).view(cat([batch.images, batch.images]), cat([u, u_hat]))

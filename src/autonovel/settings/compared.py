@@ -68,19 +68,12 @@ class Dtc(Stage):
     out_dim: int = setting(0, "clusters (0: the number of new classes)", low=0)
     views: str = setting("joint", "joint: both views in one forward pass; separate: a pass and BatchNorm statistics "
                          "each", choices=("joint", "separate"))  # fmt: skip
-    first_view: str = setting("random", "what learns the target: a random view of the image, or the plain image",
+    first_view: str = setting("random", "what learns the target: a random view of the image, or the plain image; then "
+                              "only the second view of pi has a use for augment",
                               choices=("random", "plain"))  # fmt: skip
     statistics: str = setting("running", "BatchNorm's statistics where all images are assigned: running, averages of "
                               "the last steps; anew: those of the unlabelled images, for a network that has changed "
                               "much since", choices=("running", "anew"))  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.first_view == "plain" and self.variant != "pi" and self.augment != Augment():
-            raise UsageError(
-                f"augment has no effect where the plain image learns the target (first_view) and no second view stands "
-                f"beside it (variant {self.variant}). Leave it out, or set first_view to random or variant to pi."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

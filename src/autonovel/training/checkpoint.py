@@ -30,7 +30,7 @@ def load_model(path: Path, model: nn.Module) -> None:
     try:
         model.load_state_dict(_tensors(path))
     except RuntimeError as error:
-        raise RunFolderError(f"{path} does not fit this network: {error}") from error
+        raise RunFolderError(f"{path} does not fit this network: {error} Start anew with --overwrite.") from error
 
 
 def save(
