@@ -130,6 +130,7 @@ def test_every_stage_is_the_same_in_two_processes() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_every_stage_is_the_same_in_two_processes_on_a_gpu() -> None:
     done = finished(torchrun(WORKER, "cuda"))  # they share it where there is only one
     assert done.returncode == 0, done.stderr
