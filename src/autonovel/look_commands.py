@@ -14,6 +14,7 @@ from autonovel.labels import LABELS
 from autonovel.shapes import interpreting
 from autonovel.training.display import Silent
 from autonovel.visible import visible
+from autonovel.words import on_unlabelled
 
 OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
 
@@ -54,12 +55,7 @@ def _print_results(console: Console, results: dict[str, Any]) -> None:
             old.add_row(name, *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
         console.print(old)
     if joint and "unlabelled" in joint:
-        console.print(
-            f"On the unlabelled images it has {100 * joint['unlabelled']['acc']:.1f} %, and takes "
-            f"{100 * joint['unlabelled']['taken_for_known']:.1f} % of them for known classes.",
-            highlight=False,
-            soft_wrap=not console.is_terminal,
-        )
+        console.print(on_unlabelled(joint["unlabelled"]), highlight=False, soft_wrap=not console.is_terminal)
     _print_joint_classifiers(console, results.get("joint_classifiers") or {})
 
 

@@ -1,6 +1,7 @@
 """Numbers as people read them."""
 
 import math
+from collections.abc import Mapping
 
 
 def count(number: int) -> str:
@@ -26,6 +27,12 @@ def per_cent(share: float | None, digits: int = 1) -> str:
     if float(text) == 100 and share < 1:
         return f"{100 - 10**-digits:.{digits}f}"
     return text
+
+
+def on_unlabelled(found: Mapping[str, float]) -> str:
+    """Return how a classifier of old and new classes does on the unlabelled images."""
+    taken = f"takes {per_cent(found['taken_for_known'])} % of them for known classes"
+    return f"On the unlabelled images it has {per_cent(found['acc'])} %, and {taken}."
 
 
 def duration(seconds: float | None) -> str:

@@ -102,12 +102,14 @@ class Sharpen:
 
     def conclude(self, model: Model, images: ImageSet) -> None:
         """Leave statistics that fit the weights, where the targets were made with such."""
+        self._fit_statistics(model, images)
+
+    def _fit_statistics(self, model: Model, images: ImageSet) -> None:
         if self.settings.statistics == "anew":
             renew_statistics(model, images, self.settings.batch_size, self.seed)
 
     def _assigned(self, model: Model, images: ImageSet) -> Tensor:
-        if self.settings.statistics == "anew":
-            renew_statistics(model, images, self.settings.batch_size, self.seed)
+        self._fit_statistics(model, images)
         return assignments(model, images)
 
     def _average_views(self, q: Tensor | None, epoch: int) -> None:

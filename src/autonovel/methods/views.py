@@ -8,7 +8,7 @@ from autonovel import settings
 from autonovel.augment import Augmentation
 from autonovel.data import Batch
 from autonovel.networks import Model
-from autonovel.networks.model import central
+from autonovel.networks.model import central, unaugmented
 
 
 def augmentation(s: settings.Stage) -> Augmentation:
@@ -17,11 +17,8 @@ def augmentation(s: settings.Stage) -> Augmentation:
 
 
 def plain(model: Model, batch: Batch) -> Tensor:
-    """Return the images of a batch as they are, in [0, 1] and as large as the network takes them.
-
-    Of cached views it is the first.
-    """
-    return batch.images[:, 0].float() if batch.images.ndim == 3 else _cut(model, batch.images.float() / 255)
+    """Return the images of a batch without a random choice, as large as the network takes them."""
+    return _cut(model, unaugmented(batch.images))
 
 
 def _cut(model: Model, x: Tensor) -> Tensor:

@@ -17,6 +17,11 @@ def central(images: Tensor, side: int) -> Tensor:
     return images[..., top : top + side, left : left + side] if top or left else images
 
 
+def unaugmented(images: Tensor) -> Tensor:
+    """Return images as a set holds them in [0, 1]; of cached views the first, which is the image's own features."""
+    return images[:, 0].float() if images.ndim == 3 else images.float() / 255
+
+
 class Model(nn.Module):
     """Images in [0, 1] → features → logits of the heads by name (``rotation``, ``known``, ``new``).
 
@@ -76,8 +81,7 @@ class Model(nn.Module):
 
     def clean_features(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
         """Return Φ of images as a set holds them: uint8 pixels, or cached views, of which the first is the image."""
-        x = images.to(self.mean.device)
-        return self.features(x[:, 0].float() if x.ndim == 3 else x.float() / 255, trunk)
+        return self.features(unaugmented(images.to(self.mean.device)), trunk)
 
     def new_head(self, n_classes: int, rng: torch.Generator) -> heads.ClassHead:
         """Return a head of random weights for these features: one layer, or two where the network is so described."""

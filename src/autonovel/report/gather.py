@@ -10,7 +10,7 @@ import numpy as np
 from autonovel import evaluation
 from autonovel.report.subject import Bools, Subject
 from autonovel.sorting import JUNK
-from autonovel.words import count, counted
+from autonovel.words import count, counted, on_unlabelled
 
 MOST_CELLS, WORST = 120 * 120, 40
 
@@ -152,14 +152,14 @@ def systems(results: Results) -> Systems:
 class Incremental:
     """Accuracy of the joint classifier on old, new and all classes, by protocol; and, by system, of each one there is.
 
-    Those of several systems are compared under the published code's protocol.  ``unlabelled`` is its accuracy on the
-    unlabelled training images, and the share of them it takes for known classes.
+    Those of several systems are compared under the published code's protocol.  ``on_unlabelled``
+    says how it does on the unlabelled training images.
     """
 
     split: str
     protocols: dict[str, dict[str, float]]
     by_system: dict[str, dict[str, float]]
-    unlabelled: dict[str, float] | None
+    on_unlabelled: str
 
 
 def incremental(results: Results) -> Incremental | None:
@@ -170,7 +170,8 @@ def incremental(results: Results) -> Incremental | None:
     each = {name: content for name, content in (results.get("joint_classifiers") or {}).items() if content}
     by_system = {name: content["protocols"][evaluation.MATCHED_EACH] for name, content in each.items()}
     compared = by_system if len(by_system) > 1 else {}
-    return Incremental(joint["split"], joint["protocols"], compared, joint.get("unlabelled"))
+    said = on_unlabelled(joint["unlabelled"]) if "unlabelled" in joint else ""
+    return Incremental(joint["split"], joint["protocols"], compared, said)
 
 
 @dataclass(frozen=True)
