@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from autonovel import recipe
 from autonovel.errors import UsageError
-from autonovel.figures import comparison, draw_figures, k_sweep
+from autonovel.figures import comparison, draw_figures, sweeps
 from autonovel.figures.curves import over_seeds
 from autonovel.figures.figure import CannotDrawError
 from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_counts, overlap, purity
@@ -80,17 +80,28 @@ def test_the_sweep_takes_runs_that_differ_in_k_alone(tmp_path: Path) -> None:
         make_run(tmp_path, seed, 0.10, joint__k=2, joint__ce=False)
         make_run(tmp_path, seed, 0.20, joint__consistency=False)
     make_run(tmp_path, 0, None, joint__k=9)  # not finished
-    assert k_sweep.accuracies(study(tmp_path)) == {2: {0: 80.0, 1: 80.0}, 5: {0: 90.0, 1: 91.0}}
-    drawn = k_sweep.draw([study(tmp_path)])
+    assert sweeps.accuracies(study(tmp_path), sweeps.K) == {2: {0: 80.0, 1: 80.0}, 5: {0: 90.0, 1: 91.0}}
+    drawn = sweeps.draw([study(tmp_path)], sweeps.K)
     best = drawn.numbers["lines"]["toy"][1]
     assert (best["k"], best["mean"], best["std"]) == (5, 90.5, pytest.approx(0.5**0.5))
     assert "best at k = 5 with 90.5 %" in drawn.caption
 
 
+def test_the_sweep_over_groups_leaves_out_what_compares_all_pairs(tmp_path: Path) -> None:
+    make_run(tmp_path, 0, 0.70)  # its own group is 0: all images of a batch
+    for group, acc in ((8, 0.80), (16, 0.90)):
+        make_run(tmp_path, 0, acc, joint__group=group)
+    make_run(tmp_path, 0, 0.10, joint__group=32, joint__k=2)
+    assert sweeps.accuracies(study(tmp_path), sweeps.GROUP) == {8: {0: 80.0}, 16: {0: 90.0}}
+    drawn = sweeps.draw([study(tmp_path)], sweeps.GROUP)
+    assert [one["group"] for one in drawn.numbers["lines"]["toy"]] == [8, 16]
+    assert "best at group = 16 with 90.0 %" in drawn.caption
+
+
 def test_one_value_of_k_is_no_sweep(tmp_path: Path) -> None:
     make_run(tmp_path)
     with pytest.raises(CannotDrawError, match="--sweep-k"):
-        k_sweep.draw([study(tmp_path)])
+        sweeps.draw([study(tmp_path)], sweeps.K)
 
 
 def test_runs_with_other_settings_are_other_studies(tmp_path: Path) -> None:
@@ -127,7 +138,7 @@ def test_curves_compare_with_and_without_consistency_over_seeds(tmp_path: Path) 
     assert variants["without consistency"]["curves"]["pairs/flipped"]["std"] is None
     told = "full method: 30.0 % over all epochs, 30.0 % in the last (3.00 % of all pairs); without consistency: 90.0 %"
     assert told in drawn["curves"].caption
-    assert set(left_out) == {"training-tsne", "old-and-new", "acc-against-k", "systems"}
+    assert set(left_out) == {"training-tsne", "old-and-new", "acc-against-k", "acc-against-group", "systems"}
 
 
 def test_runs_that_did_not_watch_say_so(tmp_path: Path) -> None:
@@ -163,9 +174,8 @@ def test_the_command_draws_what_a_run_allows(tiny: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert "acc-against-k was left out: no two finished runs" in done.stdout
     made = json.loads((tmp_path / "figures.json").read_text())
-    assert set(made["figures"]) == {"training-tsne", "old-and-new", "curves", "systems"} and set(made["left_out"]) == {
-        "acc-against-k"
-    }
+    assert set(made["figures"]) == {"training-tsne", "old-and-new", "curves", "systems"}
+    assert set(made["left_out"]) == {"acc-against-k", "acc-against-group"}
     for figure in made["figures"].values():
         picture, drawing = figure["files"]
         with Image.open(tmp_path / picture) as opened:

@@ -101,6 +101,12 @@ def add_run_commands(app: typer.Typer) -> None:
         sweep_k: Annotated[
             str, typer.Option("--sweep-k", metavar="K,K,…", help="Also with other sizes k of the compared sets.")
         ] = "",
+        sweep_group: Annotated[
+            str,
+            typer.Option(
+                "--sweep-group", metavar="N,N,…", help="Also with pairs compared in groups of so many images."
+            ),
+        ] = "",
         sets: Sets = None,
         device: Device = "auto",
         keep_going: KeepGoing = False,
@@ -121,8 +127,10 @@ def add_run_commands(app: typer.Typer) -> None:
             from autonovel import variants
             from autonovel.reproduce_command import reproduce_recipe
 
-            compared = (variants.ABLATIONS if ablations else ()) + variants.sweep_k(
-                _whole_numbers("--sweep-k", sweep_k)
+            compared = (
+                *(variants.ABLATIONS if ablations else ()),
+                *variants.sweep_k(_whole_numbers("--sweep-k", sweep_k)),
+                *variants.sweep_groups(_whole_numbers("--sweep-group", sweep_group)),
             )
             # of other systems or numbers of classes there are run folders of their own; of a study, all have the same
             systems = variants.of_systems(method or [], not no_self_supervision, "" if compared else new_classes)

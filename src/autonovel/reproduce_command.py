@@ -37,7 +37,8 @@ def reproduce_recipe(
     """
     if compared and systems != FULL_VARIANT:
         raise UsageError(
-            "--ablations and --sweep-k study ranking statistics; give them without --method and --no-self-supervision."
+            "--ablations, --sweep-k and --sweep-group study ranking statistics; give them without --method and "
+            "--no-self-supervision."
         )
     settings = recipe.load(name, sets).recipe
     label, parts = settings.name, parts_of(settings)

@@ -1,4 +1,4 @@
-"""Variants of a recipe that a study compares: the paper's ablations, its sweep over k, and other systems."""
+"""Variants of a recipe that a study compares: the paper's ablations, sweeps over k and groups, and other systems."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -60,6 +60,11 @@ def that_apply(variants: Sequence[Variant], pretraining: str) -> tuple[Variant, 
 def sweep_k(values: Iterable[int]) -> tuple[Variant, ...]:
     """Return a variant for each size k of the compared sets."""
     return tuple(Variant(f"k{k}", {"joint.k": k}) for k in dict.fromkeys(values))
+
+
+def sweep_groups(sizes: Iterable[int]) -> tuple[Variant, ...]:
+    """Return a variant for each size of the groups of unlabelled images that are compared with each other."""
+    return tuple(Variant(f"group{size}", {"joint.group": size}) for size in dict.fromkeys(sizes))
 
 
 def of_systems(methods: Sequence[str], self_supervision: bool = True, new_classes: str = "") -> Variant:

@@ -1,8 +1,8 @@
 """The figures of the paper, drawn from run folders: pictures, captions and the numbers behind them.
 
 Each figure is one file: ``evolution`` (features during training), ``old_and_new`` (with and without incremental
-learning), ``k_sweep`` (accuracy against k), ``curves`` (losses, pairs, moving target) and ``comparison`` (systems).
-A figure that the given runs do not allow says what is missing.
+learning), ``sweeps`` (accuracy against k and groups), ``curves`` (losses, pairs, moving target) and ``comparison``
+(systems).  A figure that the given runs do not allow says what is missing.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from autonovel.documents import write_json
-from autonovel.figures import comparison, curves, evolution, k_sweep, old_and_new
+from autonovel.figures import comparison, curves, evolution, old_and_new, sweeps
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
 from autonovel.figures.runs import collect, studies
 
@@ -54,7 +54,7 @@ def draw_figures(
         wanted[old_and_new.NAME + suffix] = partial(old_and_new.draw, study, tick, pair)
         wanted[curves.NAME + suffix] = partial(curves.draw, study)
         wanted[comparison.NAME + suffix] = partial(comparison.draw, study)
-    wanted[k_sweep.NAME] = partial(k_sweep.draw, found)
+    wanted |= {sweep.name: partial(sweeps.draw, found, sweep) for sweep in sweeps.SWEEPS}
     drawn: dict[str, Drawn] = {}
     left_out: dict[str, str] = {}
     for name, draw in wanted.items():

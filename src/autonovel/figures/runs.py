@@ -15,7 +15,7 @@ from autonovel.variants import ABLATIONS, WITHOUT_EFFECT
 
 JOINT = "3-joint"
 PLAIN, GROWN = "rankstats", "rankstats-incremental"
-VARIED = {"joint.k"} | {key for variant in ABLATIONS for key in variant.settings}
+VARIED = {"joint.k", "joint.group"} | {key for variant in ABLATIONS for key in variant.settings}
 
 
 @dataclass(frozen=True)

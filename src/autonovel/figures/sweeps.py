@@ -1,0 +1,143 @@
+"""The accuracy against a setting: the paper's figure of k, the size of compared sets, and ours of groups of pairs."""
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from autonovel.figures import style
+from autonovel.figures.figure import CannotDrawError, Drawn
+from autonovel.figures.runs import PLAIN, Study
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A setting of joint training whose values a figure compares.
+
+    Attributes:
+        name: of the figure.
+        setting: its key in a recipe.
+        short: what a value of it is called.
+        meaning: the caption's words for it.
+        axis: the words under the picture.
+        known: what is known of it elsewhere.
+        command: how to make the runs.
+        published: the value of the paper, which the picture marks.
+    """
+
+    name: str
+    setting: str
+    short: str
+    meaning: str
+    axis: str
+    known: str
+    command: str
+    published: int | None = None
+
+
+K = Sweep(
+    "acc-against-k", "joint.k", "k",
+    "k, the number of strongest features that two images must have in common to be taken for the same class",
+    "k: strongest features that must agree",
+    "The paper reports the best results overall at k = 5 and 7, and results that are in general stable for every k "
+    "but 1 (appendix, k in 1, 2, 3, 5, 7, 10, 15, 20, 50; it prints no numbers).",
+    "--sweep-k 1,2,5,10",
+    published=5,
+)  # fmt: skip
+GROUP = Sweep(
+    "acc-against-group", "joint.group", "group",
+    "the number of unlabelled images of a batch that are compared with each other",
+    "unlabelled images compared with each other",
+    "The paper compares all unlabelled images of a batch, and has no such figure. The number of steps is the same.",
+    "--sweep-group 8,16,32,64",
+)  # fmt: skip
+SWEEPS = (K, GROUP)
+
+Line = dict[int, dict[int, float]]  # ACC in per cent by value and seed
+
+
+def draw(studies: list[Study], sweep: Sweep) -> Drawn:
+    """Return the accuracy against a setting, a line for each study that has at least two values of it."""
+    lines = {study.label: line for study in studies if len(line := accuracies(study, sweep)) > 1}
+    if not lines:
+        raise CannotDrawError(
+            f"no two finished runs with scores differ in {sweep.setting} alone. "
+            f"Run `autonovel reproduce RECIPE {sweep.command}`."
+        )
+    told = "; ".join(_told(label, line, sweep) for label, line in lines.items())
+    caption = (
+        f"Accuracy on the unlabelled images against {sweep.meaning}; mean over seeds, bars of one standard deviation "
+        f"where there are several, small dots for the single runs. {told}. {sweep.known}"
+    )
+    numbers = {
+        label: [
+            {
+                sweep.short: value, "acc": list(of.values()), "seeds": list(of),
+                "mean": statistics.mean(of.values()), "std": _std(of),
+            }
+            for value, of in line.items()
+        ]
+        for label, line in lines.items()
+    }  # fmt: skip
+    return Drawn(sweep.name, caption, {"system": PLAIN, "lines": numbers, "known": sweep.known}, _picture(lines, sweep))
+
+
+def accuracies(study: Study, sweep: Sweep) -> Line:
+    """Return the accuracy by value and seed of the runs in which nothing but that setting was changed.
+
+    The unchanged recipe counts under its own value; where a sweep has run that value again, it is the same run. A
+    value of 0, all images of a batch, has no place on the axis.
+    """
+    found: Line = {}
+    for run in [*study.only(), *study.only(**{sweep.setting.replace(".", "__"): ...})]:
+        acc, value = run.accuracy(PLAIN), int(run.settings[sweep.setting])
+        if acc is not None and value > 0:
+            found.setdefault(value, {})[run.seed] = acc
+    return {value: dict(sorted(found[value].items())) for value in sorted(found)}
+
+
+def _std(of: dict[int, float]) -> float | None:
+    return statistics.stdev(of.values()) if len(of) > 1 else None
+
+
+def _told(label: str, line: Line, sweep: Sweep) -> str:
+    best = max(line, key=lambda value: statistics.mean(line[value].values()))
+    seeds = sorted({seed for of in line.values() for seed in of})
+    many = f"seeds {', '.join(map(str, seeds))}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    return f"{label} ({many}): best at {sweep.short} = {best} with {statistics.mean(line[best].values()):.1f} %"
+
+
+def _picture(lines: dict[str, Line], sweep: Sweep) -> Any:
+    import matplotlib
+    from matplotlib.ticker import NullLocator
+
+    values = sorted({value for line in lines.values() for value in line})
+    with matplotlib.rc_context(style.SETTINGS):
+        figure, (axes,) = style.panels(1, 5.4, 3.5)
+        for position, (label, line) in enumerate(lines.items()):
+            colour = style.FEW[position % len(style.FEW)]
+            for value, of in line.items():
+                if len(of) > 1:
+                    beside = [1.04 * value] * len(of)
+                    axes.scatter(beside, list(of.values()), s=11, color=colour, alpha=0.55, linewidths=0, zorder=2)
+            axes.errorbar(
+                list(line), [statistics.mean(of.values()) for of in line.values()],
+                [_std(of) or 0.0 for of in line.values()],
+                color=colour, marker=style.mark(position), linestyle=style.LINES[position % 3], markersize=5.5,
+                linewidth=1.6, elinewidth=1.1, capsize=3, label=label, zorder=3,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_xticks(values, list(map(str, values)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel(f"{sweep.axis} (log scale)")
+        axes.set_ylabel("ACC on unlabelled images (%)")
+        axes.set_title(f"Accuracy against {sweep.short}" + (f" ({next(iter(lines))})" if len(lines) == 1 else ""))
+        style.plain(axes)
+        if sweep.published in values:
+            axes.axvline(sweep.published, color=style.SOFT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+            axes.annotate(
+                "the paper's choice", (sweep.published, 0.03), xycoords=("data", "axes fraction"), xytext=(4, 0),
+                textcoords="offset points", color=style.SOFT, fontsize=8,
+            )  # fmt: skip
+        if len(lines) > 1:
+            figure.legend(loc="outside lower center", ncols=min(len(lines), 3))
+    return figure
