@@ -131,8 +131,8 @@ def test_search_and_every_count_give_the_same(make: Callable[[int, int], Points]
     quick = sweep(points, Count(most=30), seed)
     long = sweep(points, Count(most=30, search="exhaustive"), seed)
     assert (quick.number, quick.candidate, quick.tops) == (long.number, long.candidate, long.tops)
-    assert {c: long.silhouette[c] for c in quick.silhouette} == quick.silhouette  # the very same clusterings
-    assert len(long.silhouette) == len(candidates(points, Count(most=30)))
+    assert {c: long.index[c] for c in quick.index} == quick.index  # the very same clusterings
+    assert len(long.index) == len(candidates(points, Count(most=30)))
     if make is without_probes:
         assert abs(quick.number - new) <= 1
 
@@ -163,7 +163,7 @@ def test_the_exhaustive_count_is_what_plain_loops_find() -> None:
     large = [size > 0.01 * max(sizes) for size in sizes]
     assert found.number == sum(ok and size > p for ok, size, p in zip(large, sizes, probes, strict=True))
     assert sweep(points, replace(settings, majority=False), seed).number == sum(large)
-    assert found.silhouette == pytest.approx(index, abs=1e-5)
+    assert found.index == pytest.approx(index, abs=1e-5)
     assert found.accuracy == pytest.approx(right)
 
 

@@ -1,6 +1,7 @@
 """A benchmark of parts: a run for each, what they share, their mean, and the table."""
 
 import json
+import math
 import multiprocessing
 import statistics
 import threading
@@ -133,12 +134,17 @@ def test_rotation_on_labelled_images_is_shared_and_on_all_is_not(tree: Path, tmp
         assert (one == other) == same
 
 
+COUNTED = (
+    "count.new_classes=auto", "pretrain.held_out=Latin,Greek", "count.most=8", 'run.systems=["kmeans"]',
+    "pretrain.epochs=1",
+)  # fmt: skip
+
+
 def test_new_classes_are_counted_with_each_alphabet_held_out(
     tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "runs"
-    counted = ("count.new_classes=auto", "pretrain.held_out=Latin,Greek", "count.most=8", 'run.systems=["kmeans"]')
-    reproduce(tree, out, *counted, "pretrain.epochs=1")
+    reproduce(tree, out, *COUNTED, "count.criterion=silhouette")
     folder = out / "omniglot-seed0"
     for part in ("Angelic", "Keble"):
         content = read_json(folder / part / "count.json")
@@ -149,6 +155,22 @@ def test_new_classes_are_counted_with_each_alphabet_held_out(
         assert {name.split("/")[0] for name in content["probes"]} <= {"Latin", "Greek"}
         assert read_json(folder / part / "results.json")["n_new"] == max(content["estimate"], 2)
     assert " count.new_classes=auto " in capsys.readouterr().out
+
+
+def test_alphabets_held_out_are_counted_like_the_new_one(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs"
+    reproduce(tree, out, *COUNTED)
+    contents = [read_json(out / "omniglot-seed0" / part / "count.json") for part in ("Angelic", "Keble")]
+    for content in contents:
+        assert content["settings"]["criterion"] == "icl" and "groups" not in content
+        assert [(one["group"], one["true"]) for one in content["checks"]] == [("Latin", 6), ("Greek", 6)]
+        assert {name.split("/")[0] for name in content["probes"]} == {"Latin", "Greek"} and not content["anchors"]
+        ends = [content["estimate"] * 6 / one["estimate"] for one in content["checks"]]
+        assert content["low"] == min(content["estimate"], *map(math.floor, ends))
+        assert content["high"] == max(content["estimate"], *map(math.ceil, ends))
+    assert "as far off as that of known classes" in capsys.readouterr().out
 
 
 def test_counting_refuses_probes_that_pretraining_has_seen(tree: Path, tmp_path: Path) -> None:

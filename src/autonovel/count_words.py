@@ -7,6 +7,7 @@ from typing import Any
 
 from autonovel.clustering import search
 from autonovel.clustering.count import Estimate
+from autonovel.count_checks import Check, in_a_sentence, stretched
 from autonovel.job import Job
 from autonovel.probes import FEWEST_PROBES, FEWEST_TAUGHT, Probes
 from autonovel.run_folder import FORMAT
@@ -27,6 +28,24 @@ def combined(job: Job, settings: Count, sets: list[Probes], found: list[Estimate
     return content
 
 
+def checked(job: Job, settings: Count, checks: list[Check], found: Estimate, seconds: float) -> dict[str, Any]:
+    """Return what the unlabelled images by themselves say, with a range from known classes that were counted too."""
+    content = _content(job, settings, Probes(), found, seconds)
+    if checks:
+        names = job.train.class_names
+        low, high = stretched(found.number, found.low, found.high, checks)
+        content |= {
+            "low": low,
+            "high": high,
+            "checks": [
+                {"group": check.probes.group, "estimate": check.estimate, "true": check.true} for check in checks
+            ],
+            "probes": [names[number] for check in checks for number in check.probes.classes],
+        }
+        content["assumed"].insert(2, in_a_sentence(checks, job.train.n_known))
+    return content
+
+
 def _content(job: Job, settings: Count, chosen: Probes, found: Estimate, seconds: float) -> dict[str, Any]:
     names, curve = job.train.class_names, found.curve
     return {
@@ -36,13 +55,13 @@ def _content(job: Job, settings: Count, chosen: Probes, found: Estimate, seconds
         "high": found.high,
         "true": len(job.train.new_names) or None,
         "candidate": curve.candidate,
-        "tops": dict(zip(("silhouette", "accuracy"), curve.tops, strict=False)),
+        "tops": dict(zip((curve.criterion, "accuracy"), curve.tops, strict=False)),
         "curve": [
             {
                 "classes": c,
-                "silhouette": values[0],
+                curve.criterion: values[0],
                 "accuracy": values[1] if len(values) > 1 else None,
-                "decides": c in curve.silhouette,
+                "decides": c in curve.index,
             }
             for c, values in curve.seen.items()
         ],
@@ -60,7 +79,12 @@ def _assumed(job: Job, settings: Count, chosen: Probes, found: Estimate) -> list
     """Return what the estimate rests on, in sentences."""
     names, n_known = job.train.class_names, job.train.n_known
     said = ["Every unlabelled image is of a new class, none of a known one."]
-    if chosen.classes:
+    if settings.criterion == "icl":
+        said.append(
+            "A new class is a round Gaussian, all of one width, and there are as many as make the completed likelihood "
+            "(ICL) highest. The fewer images classes have, the farther apart they must lie to count as two."
+        )
+    elif chosen.classes:
         rest = [names[number] for number in chosen.classes[chosen.n_anchors :]]
         of_group = f" ({chosen.group})" if chosen.group else ""
         stage = "pretraining" if job.recipe.pretrain.kind == "prototypical" else "stage 2"
@@ -84,11 +108,11 @@ def _assumed(job: Job, settings: Count, chosen: Probes, found: Estimate) -> list
         said.append("New classes spread as known ones do: distances are scaled by how images of a known class differ.")
     mixed = ", and more unlabelled images than images of known classes" if chosen.classes and settings.majority else ""
     said.append(f"A new class holds more than {settings.size_ratio:.3g} of the images of the largest one{mixed}.")
-    silhouette = {c: values[0] for c, values in found.curve.seen.items()}
-    second = search.second_peak(silhouette)
+    index = {c: values[0] for c, values in found.curve.seen.items()}
+    second = search.second_peak(index) if settings.criterion == "silhouette" else None
     if second is not None:
         said.append(
-            f"The silhouette is highest at {search.top(silhouette)} and nearly as high again at {second}: where "
+            f"The silhouette is highest at {search.top(index)} and nearly as high again at {second}: where "
             "classes fall into groups, the lower of the two may count the groups."
         )
     if found.curve.candidate >= max(found.curve.seen):
@@ -98,9 +122,17 @@ def _assumed(job: Job, settings: Count, chosen: Probes, found: Estimate) -> list
     return said
 
 
+def range_over(content: dict[str, Any]) -> str:
+    """Return over what the range of an estimate was taken, empty if it has none."""
+    if content.get("checks"):
+        return "if it is as far off as that of known classes"
+    if content["halves"]:
+        return "on halves of the images"
+    return "on groups of known classes" if content.get("groups") else ""
+
+
 def in_words(content: dict[str, Any]) -> str:
     """Return the estimate and its range in a sentence."""
-    over = "halves of the images" if content["halves"] else "groups of known classes" if content.get("groups") else ""
-    spread = f", {content['low']} to {content['high']} on {over}" if over else ""
+    spread = f", {content['low']} to {content['high']} {over}" if (over := range_over(content)) else ""
     true = f"; there are {content['true']}" if content["true"] else ""
     return f"About {content['estimate']} new classes{spread}{true}."

@@ -1,6 +1,7 @@
 """Counting the new classes of a run, where nobody said how many there are."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,8 +10,9 @@ from torch import Tensor
 from autonovel import paper, record
 from autonovel.clustering.count import Points, estimate
 from autonovel.clustering.metric import class_metric
+from autonovel.count_checks import Check
 from autonovel.count_features import stage_features, without
-from autonovel.count_words import combined, in_words
+from autonovel.count_words import checked, combined, in_words
 from autonovel.data import ImageSet
 from autonovel.documents import read_json, write_json
 from autonovel.job import Job
@@ -69,16 +71,37 @@ def _counted(job: Job, taught: ImageSet, sets: list[Probes], parts: list[Tensor]
     settings, start, x = job.recipe.count, time.monotonic(), parts[-1]
     if settings.features != "plain":
         x = class_metric(parts, taught.y, settings.shrinkage, settings.dimensions, settings.directions)
-    tell = _Progress(job, settings, len(sets))
-    found = []
-    for chosen in sets:
-        found.append(estimate(_points(job, x, chosen), settings, job.seed, tell))
-        tell.next_set()
+    counting = _most_likely if settings.criterion == "icl" else _by_probes
+    content = counting(job, sets, x, start)
     job.display.end("count")
-    content = combined(job, settings, sets, found, time.monotonic() - start)
     _draw(job, content)
     write_json(job.folder / "count.json", content)  # last: where it is there, nothing is counted or drawn again
     return content
+
+
+def _by_probes(job: Job, sets: list[Probes], x: Tensor, start: float) -> dict[str, Any]:
+    """Return the mean of what the sets of probe classes say, each clustered together with the unlabelled images."""
+    settings, found = job.recipe.count, []
+    tell = _Progress(job, settings, len(sets))
+    for chosen in sets:
+        found.append(estimate(_points(job, x, chosen), settings, job.seed, tell))
+        tell.next_set()
+    return combined(job, settings, sets, found, time.monotonic() - start)
+
+
+def _most_likely(job: Job, sets: list[Probes], x: Tensor, start: float) -> dict[str, Any]:
+    """Return the count of the unlabelled images by themselves, and how far that of each set of probe classes is off."""
+    settings = job.recipe.count
+    sets = [chosen for chosen in sets if chosen.classes]
+    tell = _Progress(job, settings, 1 + len(sets))
+    found = estimate(_points(job, x, Probes()), settings, job.seed, tell)
+    checks = []
+    for chosen in sets:
+        tell.next_set()
+        own = x[torch.isin(job.train.y, torch.tensor(chosen.classes))]
+        points = Points(own, torch.full((len(own),), -1))
+        checks.append(Check(chosen, estimate(points, replace(settings, halves=0), job.seed, tell).number))
+    return checked(job, settings, checks, found, time.monotonic() - start)
 
 
 def _points(job: Job, x: Tensor, chosen: Probes) -> Points:
@@ -97,7 +120,7 @@ class _Progress:
 
     def __init__(self, job: Job, settings: Count, sets: int) -> None:
         self.display, self.images = job.display, len(job.train)
-        each = settings.most if settings.search == "exhaustive" else 40
+        each = 1 if settings.criterion == "icl" else settings.most if settings.search == "exhaustive" else 40
         self.each = each * (1 + settings.halves)
         self.total, self.before = self.each * sets, 0
         self.display.begin("count", self.total, 0, "clusterings")

@@ -6,6 +6,8 @@ clusters.  Two curves over c, the silhouette and the accuracy on the validation 
 estimate starts from the mean of the two, and clusters that are too small on the unlabelled images do not count.
 Nor, unlike there, do clusters that hold more images of probe classes: stray images in them are no class.
 With too few known classes for probes, the silhouette alone decides.
+
+With ``criterion = "icl"`` none of this is done: the unlabelled images alone are taken for round Gaussians.
 """
 
 import math
@@ -18,6 +20,7 @@ from torch import Tensor
 
 from autonovel import draws
 from autonovel.clustering import search
+from autonovel.clustering.gaussians import WardTree
 from autonovel.clustering.kmeans import Clusters, class_means, kmeans
 from autonovel.clustering.seeding import spread_starts
 from autonovel.clustering.validity import Silhouette
@@ -69,20 +72,22 @@ class Curve:
     """The values at the candidates that decided, and what they say.
 
     Attributes:
-        silhouette: by candidate.
+        index: silhouette (or integrated completed likelihood) by candidate.
         accuracy: on the validation classes, by candidate; empty without probes.
         tops: what each curve says: where it is highest (or, of the silhouette, the least count that is hardly lower).
         candidate: c*, the mean of the tops rounded up.
         number: clusters at c* that are new classes.
-        seen: silhouette, and with probes accuracy, of every candidate that was looked at, if only roughly.
+        seen: index, and with probes accuracy, of every candidate that was looked at, if only roughly.
+        criterion: which index it is.
     """
 
-    silhouette: dict[int, float]
+    index: dict[int, float]
     accuracy: dict[int, float]
     tops: tuple[int, ...]
     candidate: int
     number: int
     seen: dict[int, tuple[float, ...]]
+    criterion: str = "silhouette"
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,9 @@ def candidates(points: Points, settings: Count) -> range:
 
 def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] = lambda: None) -> Curve:
     """Return the two curves where they matter, and the count they give."""
+    if settings.criterion == "icl":
+        tick()
+        return most_likely(points.x[points.probe < 0], settings)
     clusterings = _Clusterings(points, settings, seed)
     free = points.probe if points.pinned is None else points.probe.masked_fill(points.pinned >= 0, -2)
     silhouette = Silhouette(points.x[free >= -1], settings.sample, seed)
@@ -174,6 +182,20 @@ def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] =
     number = clusterings.sizeable(candidate)
     accuracies = found[1] if len(found) > 1 else {}
     return Curve(found[0], accuracies, tuple(tops), candidate, number, dict(sorted(seen.items())))
+
+
+def most_likely(x: Tensor, settings: Count) -> Curve:
+    """Return the integrated completed likelihood at every count, and the count at which it is highest."""
+    tree = WardTree(x)
+    index = tree.icl(candidates(Points(x, torch.full((len(x),), -1)), settings))
+    best = search.top(index)
+    number = int(_large(tree.labels(best).bincount(), settings).sum())
+    return Curve(index, {}, (best,), best, number, {c: (value,) for c, value in index.items()}, "icl")
+
+
+def _large(sizes: Tensor, settings: Count) -> Tensor:
+    """Return which clusters are large enough to be classes."""
+    return sizes > settings.size_ratio * int(sizes.max())
 
 
 class _Clusterings:
@@ -208,7 +230,7 @@ class _Clusterings:
         labels, unlabelled = self.at(c, self.settings.restarts).labels, self.points.probe < 0
         k = int(labels.max()) + 1
         sizes = labels[unlabelled].bincount(minlength=k)
-        counted = sizes > self.settings.size_ratio * int(sizes.max())
+        counted = _large(sizes, self.settings)
         if self.settings.majority:
             counted &= sizes > labels[~unlabelled].bincount(minlength=k)
         return int(counted.sum())

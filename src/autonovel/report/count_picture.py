@@ -7,6 +7,8 @@ from typing import Any
 from autonovel.documents import read_json, replace_file
 from autonovel.report.pictures import INK, inline, line_colours
 
+LABELS = {"silhouette": "silhouette", "icl": "completed\nlikelihood", "accuracy": "accuracy on\nvalidation classes"}
+
 
 def count_of(folder: Path) -> dict[str, Any] | None:
     """Return ``count.json`` of a run, or None if its new classes were not counted."""
@@ -34,7 +36,7 @@ def _figure(content: dict[str, Any], ink: str, to: Any, **how: Any) -> None:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    names = [name for name in ("silhouette", "accuracy") if name in content["tops"]]
+    names = [name for name in LABELS if name in content["tops"]]
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "count", "font.size": 9}):
         figure = Figure(figsize=(6.4, 1.6 + 1.2 * len(names)), layout="constrained")
         rows = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]
@@ -46,7 +48,7 @@ def _figure(content: dict[str, Any], ink: str, to: Any, **how: Any) -> None:
             axes.axvline(content["estimate"], color=ink, linewidth=0.8, linestyle=":")
             axes.plot(c, values, color=colour, linewidth=1.2, alpha=0.6)
             axes.plot(*zip(*decides, strict=True), "o", color=colour, markersize=3.5)
-            axes.set_ylabel(name if name == "silhouette" else "accuracy on\nvalidation classes", color=ink)
+            axes.set_ylabel(LABELS[name], color=ink)
             axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.tick_params(colors=ink, length=0)
             axes.grid(axis="y", color=ink, alpha=0.14, linewidth=0.7)

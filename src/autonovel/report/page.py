@@ -10,6 +10,7 @@ import jinja2
 from torch import Tensor
 
 from autonovel import __version__, words
+from autonovel.count_words import range_over
 from autonovel.labels import LABELS
 from autonovel.report import curves, gather, pictures
 from autonovel.report.cards import Card, cards, known_cards
@@ -120,6 +121,7 @@ def render(report: Report, subject: Subject, order: Places, thumbnails: Thumbnai
         cards_shown=_cards_shown(report, thumbnails),
         training=[(one.system, _drawn(one)) for one in report.training],
         count_svg=count_svg(report.count) if report.count else None,
+        count_range=range_over(report.count) if report.count else "",
         data=data,
         names=[] if thumbnails.folder else names_by_sheet(subject, order),
         thumbnails=thumbnails,

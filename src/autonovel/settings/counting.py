@@ -16,6 +16,11 @@ class Count(Section):
     features: str = setting("metric", "metric: features of stages 1 and 2, scaled by how images of one known class "
                             "differ; pretrained: likewise, of stage 1 alone; plain: those of stage 2 as they are",
                             choices=("metric", "pretrained", "plain"))  # fmt: skip
+    criterion: str = setting("silhouette", "silhouette: the count where clusters of k-means are clearest and known "
+                             "classes that play new ones are found again best; icl: the count of round Gaussians "
+                             "of one width, along Ward's tree, whose completed likelihood is highest",
+                             "silhouette: " + DTC + "; icl: Biernacki, Celeux and Govaert 2000",
+                             choices=("silhouette", "icl"))  # fmt: skip
     dimensions: int = setting(0, "directions of largest variance kept before the scaling, where features are many and "
                               "known images few (0: all)", low=0)  # fmt: skip
     shrinkage: float = setting(0.1, "share of the covariance inside known classes that is replaced by its mean "
@@ -23,7 +28,8 @@ class Count(Section):
     directions: int = setting(0, "directions kept, those along which known classes lie farthest apart (metric; 0: all)",
                               low=0)  # fmt: skip
     probes: str = setting("random", "known classes that play new ones: a random share; held-out: each group of "
-                          "pretrain.held_out in turn, and the mean of what they say, rounded up",
+                          "pretrain.held_out in turn, and the mean of what they say, rounded up; with icl they are "
+                          "counted like the new ones, and how far that is off gives the range",
                           choices=("random", "held-out"))  # fmt: skip
     probe_share: float = setting(0.125, "share of the known classes that play new ones, at least four (0: none, "
                                  "the silhouette alone decides)",
@@ -49,3 +55,8 @@ class Count(Section):
         asked = self.new_classes
         if asked not in ("", "auto", "published") and not (asked.isdecimal() and 2 <= int(asked) < 10**6):
             raise UsageError(f"new_classes is {asked!r}; give a whole number from 2 on, or auto, or published.")
+        if self.criterion == "icl" and self.standard_errors:
+            raise UsageError(
+                f"standard_errors is {self.standard_errors}, but criterion is icl, which has none. Set "
+                "standard_errors to 0, or criterion to silhouette."
+            )
