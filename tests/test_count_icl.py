@@ -145,6 +145,7 @@ def test_the_range_is_the_estimate_stretched_as_far_as_known_classes_are_off() -
 def test_a_run_counts_by_it_and_shows_it(tmp_path: Path) -> None:
     run = tmp_path / "run"
     quick = ("--set", "count.criterion=icl", "--set", "count.halves=2", "--set", "count.most=15")
+    quick += ("--set", "count.directions=2", "--set", "count.shrinkage=1")
     seven = ("--set", 'data.known=["0", "1", "2", "3", "4", "5", "6"]')
     told = autonovel("count", TINY, "--out", run, *seven, *quick)
     assert told.returncode == 0, told.stderr
@@ -160,4 +161,5 @@ def test_a_run_counts_by_it_and_shows_it(tmp_path: Path) -> None:
         in told.stdout
     )
     assert "completed likelihood (ICL)" in told.stdout and "silhouette" not in told.stdout
+    assert "only the 2 directions count" in told.stdout and "distances are scaled" not in told.stdout
     assert (run / "count.png").read_bytes().startswith(b"\x89PNG")

@@ -104,8 +104,13 @@ def _assumed(job: Job, settings: Count, chosen: Probes, found: Estimate) -> list
             f"{n_known} known classes are fewer than {fewest}, too few for some of them to play new ones: "
             "the silhouette alone decides."
         )
-    if settings.features != "plain":
+    if settings.features != "plain" and settings.shrinkage < 1:
         said.append("New classes spread as known ones do: distances are scaled by how images of a known class differ.")
+    if settings.features != "plain" and settings.directions:
+        said.append(
+            f"New classes differ where known ones do: only the {settings.directions} directions count along which "
+            "known classes lie farthest apart."
+        )
     mixed = ", and more unlabelled images than images of known classes" if chosen.classes and settings.majority else ""
     said.append(f"A new class holds more than {settings.size_ratio:.3g} of the images of the largest one{mixed}.")
     index = {c: values[0] for c, values in found.curve.seen.items()}

@@ -63,11 +63,11 @@ def count(job: Job) -> dict[str, Any]:
     hidden = tuple(number for chosen in sets for number in chosen.classes)
     taught = without(job.train, hidden)
     parts = stage_features(job, taught, hidden)
-    return job.ranks.lead(lambda: _counted(job, taught, sets, parts))
+    return job.ranks.lead(lambda: count_from(job, taught, sets, parts))
 
 
-def _counted(job: Job, taught: ImageSet, sets: list[Probes], parts: list[Tensor]) -> dict[str, Any]:
-    """Estimate from features; write and return what was found."""
+def count_from(job: Job, taught: ImageSet, sets: list[Probes], parts: list[Tensor]) -> dict[str, Any]:
+    """Estimate from the features of every image; write and return what was found."""
     settings, start, x = job.recipe.count, time.monotonic(), parts[-1]
     if settings.features != "plain":
         x = class_metric(parts, taught.y, settings.shrinkage, settings.dimensions, settings.directions)
