@@ -20,6 +20,7 @@ from torch import Tensor
 from autonovel import counting, draws, recipe
 from autonovel.count_features import without
 from autonovel.data import ImageSet, omniglot
+from autonovel.data.groups import groups
 from autonovel.data.splits import LabelledImages, known_and_new
 from autonovel.embedding import features
 from autonovel.first_model import new_model
@@ -29,21 +30,17 @@ from autonovel.training import checkpoint
 from autonovel.training.display import Silent
 
 
-def alphabet_of(name: str) -> str:
-    return name.split("/")[0]
-
-
 def problem(drawings: LabelledImages, alphabet: str, counts: tuple[int, int], seed: int) -> tuple[ImageSet, Tensor]:
     """Return the drawings with those of ``alphabet`` unlabelled and last, some of them left out, and their rows."""
-    known = tuple(name for name in drawings.names if alphabet_of(name) != alphabet)
-    new = tuple(name for name in drawings.names if alphabet_of(name) == alphabet)
-    rows = [(drawings.labels == number).nonzero()[:, 0] for number, name in enumerate(drawings.names) if name in known]
+    members = groups(drawings.names, (alphabet,))[alphabet]
+    others = [number for number in range(len(drawings.names)) if number not in members]
+    known, new = (tuple(drawings.names[number] for number in numbers) for numbers in (others, members))
+    rows = [(drawings.labels == number).nonzero()[:, 0] for number in others]
     generator = draws.generator(seed, 44)
-    for number, name in enumerate(drawings.names):
-        if name in new:
-            own = (drawings.labels == number).nonzero()[:, 0]
-            size = int(torch.randint(counts[0], counts[1] + 1, (), generator=generator))
-            rows.append(own[torch.randperm(len(own), generator=generator)[:size]])
+    for number in members:
+        own = (drawings.labels == number).nonzero()[:, 0]
+        size = int(torch.randint(counts[0], counts[1] + 1, (), generator=generator))
+        rows.append(own[torch.randperm(len(own), generator=generator)[:size]])
     order = torch.cat(rows)
     kept = LabelledImages(drawings.images[order], drawings.labels[order], drawings.names)
     return known_and_new(kept, known, new), order
@@ -69,18 +66,18 @@ def main() -> None:
     checkpoint.load_trunk(arguments.network, model)
     z = features(model, drawings.images)
     variants = json.loads(arguments.variants.read_text())
-    true = {a: sum(alphabet_of(name) == a for name in drawings.names) for a in alphabets}
+    true = {alphabet: len(members) for alphabet, members in groups(drawings.names, alphabets).items()}
+    problems = {alphabet: problem(drawings, alphabet, counts, arguments.seed) for alphabet in alphabets}
     print(f"| variant | {' | '.join(f'{a} ({true[a]})' for a in alphabets)} | off by |")
     print(f"|---|{'---|' * len(alphabets)}---|")
     for name, changes in variants.items():
         found = []
-        for alphabet in alphabets:
+        for alphabet, (images, order) in problems.items():
             others = json.dumps([other for other in alphabets if other != alphabet])
             changed = [f"{key}={json.dumps(value)}" for key, value in changes.items()]
             settings = recipe.load(
                 arguments.recipe, [*arguments.set, *changed, f"pretrain.held_out={others}", "count.new_classes=auto"]
             ).recipe
-            images, order = problem(drawings, alphabet, counts, arguments.seed)
             sets = probe_sets(images, settings, arguments.seed)
             taught = without(images, tuple(number for chosen in sets for number in chosen.classes))
             with tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,7 @@ import torch
 from autonovel import device as devices
 from autonovel import recipe, record
 from autonovel.data import ImageSet, omniglot
+from autonovel.data.groups import groups
 from autonovel.data.splits import known_and_new
 from autonovel.documents import read_json, write_json
 from autonovel.extraction import extractor
@@ -37,9 +38,10 @@ background = functools.cache(omniglot.background)  # each process reads the draw
 def problem(settings: Recipe, data: Path, alphabet: str) -> ImageSet:
     """Return the drawings of all alphabets that pretraining sees, then those of ``alphabet`` without labels."""
     drawings = background(data, settings.data.size)
-    own = [name.split("/")[0] for name in drawings.names]
-    known = tuple(name for name, of in zip(drawings.names, own, strict=True) if of not in settings.pretrain.held_out)
-    new = tuple(name for name, of in zip(drawings.names, own, strict=True) if of == alphabet)
+    hidden = groups(drawings.names, settings.pretrain.held_out)
+    unseen = {number for members in hidden.values() for number in members}
+    known = tuple(name for number, name in enumerate(drawings.names) if number not in unseen)
+    new = tuple(drawings.names[number] for number in hidden[alphabet])
     kept = known_and_new(drawings, known, new)
     order = kept.unlabelled.long().sort(stable=True).indices
     return ImageSet(kept.images[order], kept.y[order], kept.ids, known, kept.truth[order], new)

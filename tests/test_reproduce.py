@@ -11,7 +11,7 @@ from autonovel.cli import app
 from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.reproduce_command import reproduce_recipe
 from autonovel.side_by_side import RunOrder
-from autonovel.variants import FULL_VARIANT, sweep_k
+from autonovel.variants import FULL_VARIANT, sweep
 from runs import TINY
 
 QUICK = [
@@ -27,7 +27,7 @@ def test_seeds_and_then_variants_beside_each_other_are_those_made_one_after_anot
     names = {f"tiny{variant}-seed{seed}" for seed in (3, 4) for variant in ("", "-k2")}
     for beside in (1, 2):
         out = tmp_path / str(beside)
-        reproduce_recipe(str(TINY), range(3, 5), out, QUICK, "cpu", False, sweep_k([2]), beside=beside)
+        reproduce_recipe(str(TINY), range(3, 5), out, QUICK, "cpu", False, sweep("k", [2]), beside=beside)
         assert {path.name for path in out.iterdir() if path.is_dir()} == names
         rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| tiny")]
         assert len(rows) == 2 and "joint.k=2" in rows[0] and all("| 2 | 3, 4 |" in row for row in rows)
@@ -56,7 +56,7 @@ def test_a_collapse_is_told_after_the_other_seeds_and_anything_else_at_once(
     error = GuardError("collapsed")
     made.clear()
     with pytest.raises(GuardError):
-        reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False, sweep_k([2, 7, 2]), beside=2)
+        reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False, sweep("k", [2, 7, 2]), beside=2)
     assert made == [0, 1, 2, 0, 0, 1, 1, 2, 2]  # the variants too, each once
 
 

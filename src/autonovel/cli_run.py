@@ -129,8 +129,8 @@ def add_run_commands(app: typer.Typer) -> None:
 
             compared = (
                 *(variants.ABLATIONS if ablations else ()),
-                *variants.sweep_k(_whole_numbers("--sweep-k", sweep_k)),
-                *variants.sweep_groups(_whole_numbers("--sweep-group", sweep_group)),
+                *variants.sweep("k", _whole_numbers("--sweep-k", sweep_k)),
+                *variants.sweep("group", _whole_numbers("--sweep-group", sweep_group)),
             )
             # of other systems or numbers of classes there are run folders of their own; of a study, all have the same
             systems = variants.of_systems(method or [], not no_self_supervision, "" if compared else new_classes)

@@ -1,14 +1,13 @@
 """Counting the new classes of a run, where nobody said how many there are."""
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from autonovel import paper, record
-from autonovel.clustering.count import Points, estimate
+from autonovel.clustering.count import Points, estimate, sweep
 from autonovel.clustering.metric import class_metric
 from autonovel.count_checks import Check
 from autonovel.count_features import stage_features, without
@@ -94,13 +93,12 @@ def _most_likely(job: Job, sets: list[Probes], x: Tensor, start: float) -> dict[
     settings = job.recipe.count
     sets = [chosen for chosen in sets if chosen.classes]
     tell = _Progress(job, settings, 1 + len(sets))
-    found = estimate(_points(job, x, Probes()), settings, job.seed, tell)
+    found = estimate(Points.unlabelled(x[job.train.unlabelled]), settings, job.seed, tell)
     checks = []
     for chosen in sets:
         tell.next_set()
-        own = x[torch.isin(job.train.y, torch.tensor(chosen.classes))]
-        points = Points(own, torch.full((len(own),), -1))
-        checks.append(Check(chosen, estimate(points, replace(settings, halves=0), job.seed, tell).number))
+        own = Points.unlabelled(x[torch.isin(job.train.y, torch.tensor(chosen.classes))])
+        checks.append(Check(chosen, sweep(own, settings, job.seed, lambda: tell(1)).number))
     return checked(job, settings, checks, found, time.monotonic() - start)
 
 

@@ -38,6 +38,9 @@ class Variant:
 FULL_VARIANT = Variant(FULL)
 WITHOUT_SELF_SUPERVISION = Variant("without-self-supervision", {"pretrain.kind": "supervised"})
 
+# settings a study sweeps over: the size k of the compared sets, and how many images are compared with each other
+SWEPT = {"k": "joint.k", "group": "joint.group"}
+
 # the demo's comparison, the delivered system first
 EVERY_SYSTEM = ("rankstats-incremental", "rankstats", "dtc", "kcl", "mcl", "kmeans", "kmeans-pixels")
 
@@ -57,14 +60,9 @@ def that_apply(variants: Sequence[Variant], pretraining: str) -> tuple[Variant, 
     return tuple(one for one in variants if one != WITHOUT_SELF_SUPERVISION or pretraining == "rotation")
 
 
-def sweep_k(values: Iterable[int]) -> tuple[Variant, ...]:
-    """Return a variant for each size k of the compared sets."""
-    return tuple(Variant(f"k{k}", {"joint.k": k}) for k in dict.fromkeys(values))
-
-
-def sweep_groups(sizes: Iterable[int]) -> tuple[Variant, ...]:
-    """Return a variant for each size of the groups of unlabelled images that are compared with each other."""
-    return tuple(Variant(f"group{size}", {"joint.group": size}) for size in dict.fromkeys(sizes))
+def sweep(word: str, values: Iterable[int]) -> tuple[Variant, ...]:
+    """Return a variant for each value of a setting, which ``word`` stands for (``SWEPT``)."""
+    return tuple(Variant(f"{word}{value}", {SWEPT[word]: value}) for value in dict.fromkeys(values))
 
 
 def of_systems(methods: Sequence[str], self_supervision: bool = True, new_classes: str = "") -> Variant:

@@ -45,6 +45,11 @@ class Points:
     probe: Tensor
     anchors: tuple[int, ...] = ()
 
+    @classmethod
+    def unlabelled(cls, x: Tensor) -> "Points":
+        """Return points of which none is of a probe class."""
+        return cls(x, torch.full((len(x),), -1, device=x.device))
+
     @property
     def n_probes(self) -> int:
         """Return the number of probe classes."""
@@ -152,7 +157,7 @@ def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] =
     """Return the two curves where they matter, and the count they give."""
     if settings.criterion == "icl":
         tick()
-        return most_likely(points.x[points.probe < 0], settings)
+        return most_likely(Points.unlabelled(points.x[points.probe < 0]), settings)
     clusterings = _Clusterings(points, settings, seed)
     free = points.probe if points.pinned is None else points.probe.masked_fill(points.pinned >= 0, -2)
     silhouette = Silhouette(points.x[free >= -1], settings.sample, seed)
@@ -184,10 +189,10 @@ def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] =
     return Curve(found[0], accuracies, tuple(tops), candidate, number, dict(sorted(seen.items())))
 
 
-def most_likely(x: Tensor, settings: Count) -> Curve:
+def most_likely(points: Points, settings: Count) -> Curve:
     """Return the integrated completed likelihood at every count, and the count at which it is highest."""
-    tree = WardTree(x)
-    index = tree.icl(candidates(Points(x, torch.full((len(x),), -1)), settings))
+    asked, tree = candidates(points, settings), WardTree(points.x)
+    index = tree.icl(asked)
     best = search.top(index)
     number = int(_large(tree.labels(best).bincount(), settings).sum())
     return Curve(index, {}, (best,), best, number, {c: (value,) for c, value in index.items()}, "icl")

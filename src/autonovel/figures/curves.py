@@ -12,8 +12,8 @@ from autonovel.labels import LABELS
 NAME = "curves"
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("full method", {}),
-    ("without consistency", {"joint__consistency": False}),
-    ("without consistency, one-view pairs", {"joint__consistency": False, "joint__bce_views": "one"}),
+    ("without consistency", {"joint.consistency": False}),
+    ("without consistency, one-view pairs", {"joint.consistency": False, "joint.bce_views": "one"}),
 )
 TERMS = {
     "loss/ce": "cross-entropy (known classes)",
@@ -75,7 +75,7 @@ def draw(study: Study) -> Drawn:
 
 def _variants(study: Study) -> tuple[str, list[Variant]]:
     for system in (PLAIN, GROWN):
-        found = [made for label, changed in VARIANTS if (made := _variant(label, study.only(**changed), system))]
+        found = [made for label, changed in VARIANTS if (made := _variant(label, study.only(changed), system))]
         if found:
             return system, found
     raise CannotDrawError("no run has a journal of joint training. Train rankstats or rankstats-incremental.")

@@ -1,6 +1,6 @@
 """The runs that figures are drawn from: what they were, and which of their files are there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +11,11 @@ from autonovel.errors import UsageError
 from autonovel.journal import Journal
 from autonovel.kept import Truth, load_truth
 from autonovel.shapes import RESULTS, checked, run_facts
-from autonovel.variants import ABLATIONS, WITHOUT_EFFECT
+from autonovel.variants import ABLATIONS, SWEPT, WITHOUT_EFFECT
 
 JOINT = "3-joint"
 PLAIN, GROWN = "rankstats", "rankstats-incremental"
-VARIED = {"joint.k", "joint.group"} | {key for variant in ABLATIONS for key in variant.settings}
+VARIED = {*SWEPT.values()} | {key for variant in ABLATIONS for key in variant.settings}
 
 
 @dataclass(frozen=True)
@@ -118,17 +118,17 @@ class Study:
     label: str
     runs: tuple[Run, ...]
 
-    def only(self, **changed: Any) -> list[Run]:
-        """Return the runs in which, of what studies vary, exactly ``changed`` was changed (joint__k is joint.k).
+    def only(self, changed: Mapping[str, Any] | None = None) -> list[Run]:
+        """Return the runs in which, of what studies vary, exactly ``changed`` was changed (None: nothing).
 
         A value of ``...`` stands for any.  One seed run twice is an error: it is not two samples.
         """
-        wanted = {key.replace("__", "."): value for key, value in changed.items()}
+        wanted = changed or {}
         found = [run for run in self.runs if run.has_rankstats and _matches(run, wanted)]
         return found if ... in wanted.values() else _one_of_each_seed(found, self.label)
 
 
-def _matches(run: Run, wanted: dict[str, Any]) -> bool:
+def _matches(run: Run, wanted: Mapping[str, Any]) -> bool:
     varied = {key: value for key, value in run.changed.items() if key in VARIED}
     return varied.keys() == wanted.keys() and all(wanted[key] in (..., value) for key, value in varied.items())
 

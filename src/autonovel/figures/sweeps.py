@@ -7,6 +7,7 @@ from typing import Any
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import PLAIN, Study
+from autonovel.variants import SWEPT
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,6 @@ class Sweep:
 
     Attributes:
         name: of the figure.
-        setting: its key in a recipe.
         short: what a value of it is called.
         meaning: the caption's words for it.
         axis: the words under the picture.
@@ -25,7 +25,6 @@ class Sweep:
     """
 
     name: str
-    setting: str
     short: str
     meaning: str
     axis: str
@@ -33,9 +32,14 @@ class Sweep:
     command: str
     published: int | None = None
 
+    @property
+    def setting(self) -> str:
+        """Return its key in a recipe."""
+        return SWEPT[self.short]
+
 
 K = Sweep(
-    "acc-against-k", "joint.k", "k",
+    "acc-against-k", "k",
     "k, the number of strongest features that two images must have in common to be taken for the same class",
     "k: strongest features that must agree",
     "The paper reports the best results overall at k = 5 and 7, and results that are in general stable for every k "
@@ -44,7 +48,7 @@ K = Sweep(
     published=5,
 )  # fmt: skip
 GROUP = Sweep(
-    "acc-against-group", "joint.group", "group",
+    "acc-against-group", "group",
     "the number of unlabelled images of a batch that are compared with each other",
     "unlabelled images compared with each other",
     "The paper compares all unlabelled images of a batch, and has no such figure. The number of steps is the same.",
@@ -88,7 +92,7 @@ def accuracies(study: Study, sweep: Sweep) -> Line:
     value of 0, all images of a batch, has no place on the axis.
     """
     found: Line = {}
-    for run in [*study.only(), *study.only(**{sweep.setting.replace(".", "__"): ...})]:
+    for run in [*study.only(), *study.only({sweep.setting: ...})]:
         acc, value = run.accuracy(PLAIN), int(run.settings[sweep.setting])
         if acc is not None and value > 0:
             found.setdefault(value, {})[run.seed] = acc
