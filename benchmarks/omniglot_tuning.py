@@ -3,7 +3,8 @@
 `python benchmarks/omniglot_tuning.py DIR variants.json` trains ranking statistics (or another `--system`) on each
 held-out background alphabet, those not held out being known, once for every variant, and prints the accuracies; k-means
 stands beside them. The file maps a variant's name to its settings, such as {"long": {"joint.epochs": 60}}; pretraining
-is shared by all.
+is shared by all. With {"count.new_classes": "auto", "count.probes": "random", "count.probe_share": 0} a variant counts
+the alphabet's characters first, with no others for the range.
 """
 
 import argparse
@@ -11,14 +12,15 @@ import functools
 import itertools
 import json
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from autonovel import counting, recipe, record
 from autonovel import device as devices
-from autonovel import recipe, record
 from autonovel.data import ImageSet, omniglot
 from autonovel.data.groups import groups
 from autonovel.data.splits import known_and_new
@@ -56,12 +58,14 @@ def accuracy(order: tuple[argparse.Namespace, str, dict[str, Any], str, str]) ->
     folder = arguments.work / variant / alphabet
     copy_stage(arguments.work / PRETRAINED, folder / PRETRAINED)
     device = devices.pick(arguments.device)
-    n_new = len(images.new_names)
+    n_new = counting.wanted(settings, len(images.new_names))
     job = Job(settings, images, None, n_new, arguments.seed, device, folder, Silent(), keep_going=True)
     with devices.torch_settings(devices.precision(settings.network.precision, device)):
         if not (arguments.work / PRETRAINED / "stage.json").exists():
             extractor(job)
             copy_stage(folder / PRETRAINED, arguments.work / PRETRAINED)
+        if n_new is None:
+            job = replace(job, n_new=counting.taken(counting.count(job), settings.count))
         found = run_system(job, system, folder)
     scores = record.system_scores(images, found.embedding)
     assert scores is not None

@@ -10,11 +10,12 @@ import torch
 
 from autonovel import Discoverer, evaluation, record
 from autonovel.count_words import in_words
-from autonovel.counting import wanted
+from autonovel.counting import taken, wanted, why_taken
 from autonovel.data import sources
 from autonovel.documents import write_json
 from autonovel.errors import UsageError
 from autonovel.recipe import flatten, load
+from autonovel.settings import Count
 from autonovel.variants import adopt_stages
 from runs import TINY, autonovel
 
@@ -49,6 +50,31 @@ def test_count_tells_estimate_range_assumptions_time_and_place(counted: tuple[Pa
     assert (run / "count.png").read_bytes().startswith(b"\x89PNG")
     assert read(run / "run.json")["n_new"] is None
     assert not (run / "count").exists()  # nothing was refitted
+
+
+@pytest.mark.parametrize(
+    ("estimate", "spare", "number", "said"),
+    [
+        (20, 0.0, 20, ""),
+        (1, 0.0, 2, " (at least two are needed to go on)"),
+        (20, 0.15, 23, " Training goes on with 23 of them, 15% to spare (count.spare)."),
+        (21, 0.15, 25, " Training goes on with 25 of them, 15% to spare (count.spare)."),  # rounded up
+    ],
+)
+def test_training_takes_the_estimate_and_what_is_to_spare(estimate: int, spare: float, number: int, said: str) -> None:
+    found, settings = {"estimate": estimate}, Count(spare=spare)
+    assert taken(found, settings) == number
+    assert why_taken(number, found, settings) == said
+
+
+def test_a_run_trains_with_classes_to_spare(counted: tuple[Path, str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    told = autonovel("run", TINY, "--new-classes", "auto", "--out", run, *QUICK, "--set", "count.spare=0.5")
+    assert told.returncode == 0, told.stderr
+    estimate, number = read(run / "count.json")["estimate"], read(run / "run.json")["n_new"]
+    assert estimate == read(counted[0] / "count.json")["estimate"]  # of the classes, not of the head
+    assert number == read(run / "results.json")["n_new"] == -(-estimate * 3 // 2)
+    assert f"with {number} of them, 50% to spare" in told.stdout
 
 
 def test_a_run_goes_on_with_the_estimate(counted: tuple[Path, str], tmp_path: Path) -> None:

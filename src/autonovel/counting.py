@@ -1,5 +1,6 @@
 """Counting the new classes of a run, where nobody said how many there are."""
 
+import math
 import time
 from typing import Any
 
@@ -38,11 +39,23 @@ def number_of_new_classes(job: Job) -> int:
         return int(known)
     path = job.folder / "count.json"
     found = job.ranks.lead(lambda: read_json(path) if path.exists() else None) or count(job)
-    number = max(int(found["estimate"]), 2)
+    number = taken(found, job.recipe.count)
     job.ranks.alone(lambda: record.counted(job.folder, number))
-    raised = " (at least two are needed to go on)" if number > int(found["estimate"]) else ""
-    job.display.say(f"{in_words(found)}{raised}")
+    job.display.say(f"{in_words(found)}{why_taken(number, found, job.recipe.count)}")
     return number
+
+
+def taken(found: dict[str, Any], settings: Count) -> int:
+    """Return the number of classes to train with, given what a count found: the estimate and what is to spare."""
+    return max(math.ceil(int(found["estimate"]) * (1 + settings.spare)), 2)
+
+
+def why_taken(number: int, found: dict[str, Any], settings: Count) -> str:
+    """Return a remark on the number of classes to train with, where it is not the estimate."""
+    if number == int(found["estimate"]):
+        return ""
+    spare = f"with {number} of them, {settings.spare:.0%} to spare (count.spare)"
+    return f" Training goes on {spare}." if settings.spare else " (at least two are needed to go on)"
 
 
 def seconds_spent(job: Job) -> dict[str, float]:

@@ -48,6 +48,9 @@ class Count(Section):
                           choices=("coarse-to-fine", "exhaustive"))  # fmt: skip
     few_restarts: int = setting(2, "restarts while the search only looks where the curves are high", low=1)
     sample: int = setting(3000, "images whose silhouette is averaged, each against all others", low=2)
+    spare: float = setting(0.0, "share of classes that training gets beyond the estimate (new_classes = auto): one too "
+                           "many leaves a class small or splits one, one too few merges two for good", low=0,
+                           high=1)  # fmt: skip
     halves: int = setting(6, "halves of the unlabelled images on which the count is repeated, for its range", low=0)
 
     def __post_init__(self) -> None:
