@@ -136,7 +136,7 @@ def test_rotation_on_labelled_images_is_shared_and_on_all_is_not(tree: Path, tmp
 
 COUNTED = (
     "count.new_classes=auto", "pretrain.held_out=Latin,Greek", "count.most=8", 'run.systems=["kmeans"]',
-    "pretrain.epochs=1",
+    "pretrain.epochs=1", "count.spare=0",
 )  # fmt: skip
 
 
