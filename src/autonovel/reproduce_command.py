@@ -1,6 +1,7 @@
 """``autonovel reproduce``: a recipe and variants of it on several seeds, and their table beside the paper's."""
 
 import itertools
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.commands import STARTED
+from autonovel.documents import read_json
 from autonovel.errors import GuardError, UsageError
 from autonovel.look_commands import print_table
 from autonovel.part_runs import run_parts
@@ -16,6 +18,8 @@ from autonovel.parts import parts_of
 from autonovel.settings import ALL_STAGES
 from autonovel.side_by_side import RunOrder, carry_out
 from autonovel.variants import FULL_VARIANT, Variant, folder_name, siblings, that_apply
+
+STUDIED = "rankstats"
 
 
 def reproduce_recipe(
@@ -49,7 +53,7 @@ def reproduce_recipe(
 
     def order(seed: int, variant: Variant) -> RunOrder:
         folder = out / folder_name(label, variant, seed)
-        changes = ['run.systems=["rankstats"]'] if compared else []  # a study is about ranking statistics alone
+        changes = [_of_study(folder)] if compared else []
         bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]
         return RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant, tuple(bases))
 
@@ -73,6 +77,16 @@ def reproduce_recipe(
         print_table(finished, as_json=False)
     if collapses:
         raise collapses[0]
+
+
+def _of_study(folder: Path) -> str:
+    """Return the systems of a run in a study, which is about ranking statistics alone.
+
+    A run that was made before, with those among others, serves as well and keeps them.
+    """
+    facts = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
+    there = facts.get("recipe", {}).get("run.systems", [])
+    return f"run.systems={json.dumps(there if STUDIED in there else [STUDIED])}"
 
 
 def _carried_out(orders: Sequence[RunOrder], beside: int) -> list[GuardError]:

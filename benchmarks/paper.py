@@ -1,0 +1,202 @@
+"""The whole paper from one list of commands: `python benchmarks/paper.py --data DIR` makes the runs of docs/results.md.
+
+The list is `paper.toml` beside this file, or another one of that form. A job begins when those it needs are done; one
+that says so has the GPU to itself, the others share it, `--beside` at a time. What is done is not done again, and what
+was stopped goes on, so the same command may be given as often as it takes. `--only 'svhn*'` makes some of the jobs and
+what they need; `--list` says what is left. DIR holds a folder for each dataset, as `autonovel data fetch NAME --to
+DIR/NAME` leaves it.
+
+`--collect benchmarks/results` copies the results there, as `autonovel table` and docs/results.md take them.
+
+Where several processes share an NVIDIA GPU, `nvidia-cuda-mps-control -d` lets them work at the same time.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SHARES = ("alone", "most", "part")  # of the GPU
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, the jobs that must be done before it, and how much of a GPU it takes."""
+
+    name: str
+    run: str
+    needs: tuple[str, ...] = ()
+    gpu: str = "part"
+
+    def command(self, data: Path, out: Path) -> str:
+        """Return the command for the shell, by this Python."""
+        told = self.run.format(data=data, out=out)
+        program, _, rest = told.partition(" ")
+        start = {"autonovel": f"{sys.executable} -m autonovel", "python": sys.executable}[program]
+        return f"exec {start} {rest}"
+
+
+def read_jobs(path: Path) -> list[Job]:
+    """Return the jobs of a list, each once for every one of its sets."""
+    jobs = []
+    for entry in tomllib.loads(path.read_text())["job"]:
+        for one in entry.pop("sets", [""]):
+            filled = json.loads(json.dumps(entry).replace("{set}", one))
+            jobs.append(Job(**filled | {"needs": tuple(filled.get("needs", ()))}))
+    names = [job.name for job in jobs]
+    for job in jobs:
+        unknown = sorted({*job.needs} - {*names})
+        if unknown:
+            sys.exit(f"{path}: {job.name} needs {', '.join(unknown)}, which the list does not have.")
+        if names.count(job.name) > 1:
+            sys.exit(f"{path}: {job.name} stands there more than once.")
+        if job.gpu not in SHARES:
+            sys.exit(f"{path}: {job.name} has gpu = {job.gpu!r}; choose one of {', '.join(SHARES)}.")
+    return jobs
+
+
+def wanted(jobs: Sequence[Job], patterns: Sequence[str]) -> list[Job]:
+    """Return the jobs whose names match, and all that they need; without patterns, every one."""
+    by_name = {job.name: job for job in jobs}
+    chosen = {job.name for job in jobs if not patterns or any(fnmatch.fnmatch(job.name, p) for p in patterns)}
+    waiting = list(chosen)
+    while waiting:
+        fresh = {*by_name[waiting.pop()].needs} - chosen
+        chosen |= fresh
+        waiting += fresh
+    return [job for job in jobs if job.name in chosen]
+
+
+def may_start(job: Job, running: Iterable[Job], beside: int) -> bool:
+    """Tell whether there is room for ``job`` on the GPU."""
+    others = list(running)
+    if job.gpu == "alone" or any(other.gpu == "alone" for other in others):
+        return not others
+    if job.gpu == "most":
+        return all(other.gpu != "most" for other in others)
+    return sum(other.gpu == "part" for other in others) < beside
+
+
+class Campaign:
+    """Carries out jobs; what is done and what was said is in ``out/campaign``."""
+
+    def __init__(self, jobs: Sequence[Job], data: Path, out: Path, beside: int) -> None:
+        self.data, self.out, self.beside = data.resolve(), out.resolve(), beside
+        self.notes = self.out / "campaign"
+        self.left = [job for job in jobs if not self.done(job.name)]
+        self.running: dict[Job, tuple[subprocess.Popen[bytes], float]] = {}
+        self.failed: list[str] = []
+        self.start = time.monotonic()
+
+    def done(self, name: str) -> bool:
+        """Tell whether a job is done."""
+        return (self.notes / f"{name}.done").exists()
+
+    def carry_out(self) -> None:
+        """Make all jobs that can be made; one that fails stops those alone that need it."""
+        self.notes.mkdir(parents=True, exist_ok=True)
+        try:
+            while self.running or self._begin():
+                self._begin()
+                self._end()
+                time.sleep(0.2)
+        finally:
+            for process, _ in self.running.values():  # asked to end: each keeps what it has
+                process.send_signal(signal.SIGINT)
+            for process, _ in self.running.values():
+                process.wait()
+
+    def _begin(self) -> bool:
+        """Start what there is room for; tell whether anything was."""
+        begun = False
+        for job in list(self.left):
+            if all(self.done(name) for name in job.needs) and may_start(job, self.running, self.beside):
+                self.left.remove(job)
+                with (self.notes / f"{job.name}.log").open("ab") as log:
+                    process = subprocess.Popen(
+                        job.command(self.data, self.out), shell=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                        cwd=REPOSITORY, env=self._environment(job),
+                    )  # fmt: skip
+                self.running[job] = process, time.monotonic()
+                self._say(f"{job.name}: begun")
+                begun = True
+            elif job.gpu == "alone" and all(self.done(name) for name in job.needs):
+                break  # others would keep it waiting for ever
+        return begun
+
+    def _end(self) -> None:
+        for job, (process, start) in list(self.running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self.running[job]
+            if code == 0:
+                (self.notes / f"{job.name}.done").touch()
+            else:
+                self.failed.append(job.name)
+            said = "done" if code == 0 else f"failed with {code}, see {self.notes / job.name}.log"
+            self._say(f"{job.name}: {said} after {time.monotonic() - start:.0f} s; {len(self.left)} jobs wait")
+
+    def _environment(self, job: Job) -> dict[str, str]:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        mine = {"OMP_NUM_THREADS": str(max(1, cores // (self.beside + 1)))}
+        if job.gpu == "part":
+            mine["CUDA_MPS_CLIENT_PRIORITY"] = "1"  # the lower of two, so that what takes most of the GPU gets it
+        return mine | os.environ
+
+    def _say(self, text: str) -> None:
+        print(f"{time.monotonic() - self.start:8.0f} s  {text}", flush=True)
+
+
+def collect(out: Path, target: Path) -> None:
+    """Copy the results of all finished runs, each named after its folder, without what only a resumed run needs."""
+    for found in sorted(out.rglob("results.json")):
+        name = re.fullmatch(r"(.+)-seed(\d+)", found.parent.name)
+        if name is None:  # a part of a benchmark, whose mean stands above it
+            continue
+        under = found.parent.parent.relative_to(out)
+        place = target / "-".join([name[1], *under.parts]) / f"seed-{name[2]}.json"
+        content = json.loads(found.read_text())
+        content.pop("parts", None)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        print(place)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jobs", type=Path, nargs="?", default=Path(__file__).with_suffix(".toml"))
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the datasets' folders")
+    parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="folder of the runs")
+    parser.add_argument("--beside", type=int, default=3, help="jobs that share the GPU")
+    parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="these jobs; repeatable")
+    parser.add_argument("--list", action="store_true", help="say what is left to do, and do nothing")
+    parser.add_argument("--collect", type=Path, metavar="DIR", help="copy the results to DIR, and do nothing else")
+    arguments = parser.parse_args()
+    if arguments.collect:
+        return collect(arguments.out, arguments.collect)
+    jobs = wanted(read_jobs(arguments.jobs), arguments.only)
+    campaign = Campaign(jobs, arguments.data, arguments.out, arguments.beside)
+    if arguments.list:
+        for job in jobs:
+            print(f"{'done' if campaign.done(job.name) else 'left'}  {job.name}: {job.run}")
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as Ctrl-C: what runs is ended in order
+    campaign.carry_out()
+    if campaign.failed or campaign.left:
+        waiting = ", ".join(job.name for job in campaign.left) or "none"
+        sys.exit(f"failed: {', '.join(campaign.failed)}; not begun for want of them: {waiting}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The list of commands behind docs/results.md, and the script that carries it out."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from autonovel import recipe
+from runs import autonovel
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "benchmarks" / "paper.py"
+
+
+@pytest.fixture(scope="module")
+def paper() -> ModuleType:
+    found = importlib.util.spec_from_file_location("paper_list", SCRIPT)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules["paper_list"] = module  # its dataclasses look themselves up
+    found.loader.exec_module(module)
+    return module
+
+
+JOBS = """
+[[job]]
+name = "first"
+gpu = "alone"
+run = '''python -c "open('{out}/first', 'x')"'''
+
+[[job]]
+name = "{set}-second"
+sets = ["a", "b"]
+needs = ["first"]
+run = '''python -c "open('{out}/first'); open('{out}/{set}', 'x')"'''
+
+[[job]]
+name = "fails"
+run = '''python -c "open('{data}/there')"'''
+
+[[job]]
+name = "waits"
+needs = ["fails", "a-second"]
+run = '''python -c "open('{out}/waits', 'x')"'''
+"""
+
+
+def written(folder: Path, text: str = JOBS) -> Path:
+    path = folder / "jobs.toml"
+    path.write_text(text)
+    return path
+
+
+def test_jobs_wait_for_what_they_need_and_what_is_done_is_not_done_again(paper: ModuleType, tmp_path: Path) -> None:
+    jobs = paper.read_jobs(written(tmp_path))
+    assert [job.name for job in jobs] == ["first", "a-second", "b-second", "fails", "waits"]
+    out = tmp_path / "out"
+    campaign = paper.Campaign(jobs, tmp_path, out, beside=2)
+    campaign.carry_out()
+    assert campaign.failed == ["fails"] and [job.name for job in campaign.left] == ["waits"]
+    assert {path.name for path in out.iterdir()} == {"campaign", "first", "a", "b"}
+    (tmp_path / "there").touch()
+    again = paper.Campaign(jobs, tmp_path, out, beside=2)
+    assert [job.name for job in again.left] == ["fails", "waits"]
+    again.carry_out()
+    assert not again.failed and not again.left and (out / "waits").exists()
+
+
+def test_some_jobs_bring_what_they_need(paper: ModuleType, tmp_path: Path) -> None:
+    jobs = paper.read_jobs(written(tmp_path))
+    assert [job.name for job in paper.wanted(jobs, ["b-*"])] == ["first", "b-second"]
+    assert [job.name for job in paper.wanted(jobs, ["waits"])] == ["first", "a-second", "fails", "waits"]
+    assert paper.wanted(jobs, []) == jobs
+
+
+def test_who_shares_the_gpu(paper: ModuleType) -> None:
+    alone, most, part = (paper.Job(share, "python x", gpu=share) for share in paper.SHARES)
+    assert paper.may_start(alone, [], 3) and not paper.may_start(alone, [part], 3)
+    assert not paper.may_start(part, [alone], 3) and not paper.may_start(most, [alone], 3)
+    assert paper.may_start(most, [part, part, part], 3) and not paper.may_start(most, [most], 3)
+    assert paper.may_start(part, [most, part, part], 3) and not paper.may_start(part, [most, part, part, part], 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ('needs = ["nothing"]', "needs nothing, which"),
+        ('sets = ["a", "a"]', "more than once"),
+        ('gpu = "half"', "choose one of alone, most, part"),
+    ],
+)
+def test_a_wrong_list_is_explained(paper: ModuleType, tmp_path: Path, change: str, said: str) -> None:
+    with pytest.raises(SystemExit, match=said):
+        paper.read_jobs(written(tmp_path, f'[[job]]\nname = "one"\nrun = "python x"\n{change}\n'))
+
+
+def test_results_are_collected_under_the_names_of_their_runs(paper: ModuleType, tmp_path: Path) -> None:
+    out, target = tmp_path / "out", tmp_path / "results"
+    runs = ("cifar10-fast-kcl-mcl-seed3", "omniglot-fast-seed0", "omniglot-fast-seed0/Keble")
+    for run in (*runs, "rotation/omniglot-fast-seed1"):
+        (out / run).mkdir(parents=True)
+        (out / run / "results.json").write_text(json.dumps({"seed": 3, "parts": [1]}))
+    paper.collect(out, target)
+    found = sorted(str(path.relative_to(target)) for path in target.rglob("*.json"))
+    assert found == [
+        "cifar10-fast-kcl-mcl/seed-3.json", "omniglot-fast-rotation/seed-1.json", "omniglot-fast/seed-0.json",
+    ]  # fmt: skip
+    assert json.loads((target / "omniglot-fast" / "seed-0.json").read_text()) == {"seed": 3}
+
+
+def test_every_command_of_the_list_exists(paper: ModuleType) -> None:
+    jobs = paper.read_jobs(SCRIPT.with_suffix(".toml"))
+    pages = {name: autonovel(name, "--help").stdout for name in ("reproduce", "count", "figures")}
+    for job in jobs:
+        program, command, *words = job.run.split()
+        if program == "python":
+            assert (ROOT / command).exists(), job.run
+            continue
+        assert all(option in pages[command] for option in words if option.startswith("--")), job.run
+        if command == "reproduce":
+            changes = [words[place + 1] for place, word in enumerate(words) if word == "--set"]
+            recipe.load(words[0], changes)
