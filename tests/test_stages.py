@@ -349,7 +349,8 @@ class ByHand:
         out["consistency"] = s.weight * rise * (known + new)
         if self.incremental:
             targets = [N_KNOWN + chosen for chosen in self.chosen]
-            out["pseudo"] = s.pseudo_weight * rise * selftest.cross_entropy(self.known, targets, self.unlabelled)
+            weight = s.pseudo_weight + s.pseudo_head_weight
+            out["pseudo"] = weight * rise * selftest.cross_entropy(self.known, targets, self.unlabelled)
         return out
 
     def notes(self, truth: list[int] | None) -> dict[str, Any]:
@@ -377,6 +378,7 @@ CASES: list[dict[str, Any]] = [
     {"rank_by": "magnitude"},
     {"k": 3},
     {"views": "separate", "weight": 0.7, "pseudo_weight": 2.0},
+    {"pseudo_head_weight": 0.6},
     {
         "bce_views": "one",
         "consistency_on": "own",
@@ -391,6 +393,19 @@ def pixel_case(incremental: bool, **switches: Any) -> tuple[Joint, Model, Batch]
     stage = joint(incremental, **({"augment": Augment(flip=True), "ramp_epochs": 5.0} | switches))
     model = pixel_model(stage, SIDE * SIDE, MEAN)
     return stage, model, batch_of(patterned(), stage.n_draws, torch.randperm(24, generator=draws.generator(3)))
+
+
+@pytest.mark.parametrize(("weights", "reaches_features"), [((0.0, 1.0), False), ((1.0, 0.0), True), ((1.0, 1.0), True)])
+def test_pseudo_labels_of_the_head_leave_the_features_alone(
+    monkeypatch: pytest.MonkeyPatch, weights: tuple[float, float], reaches_features: bool
+) -> None:
+    stage, model, batch = pixel_case(True, pseudo_weight=weights[0], pseudo_head_weight=weights[1])
+    scale, plain = torch.ones((), requires_grad=True), model.features
+    monkeypatch.setattr(model, "features", lambda *images: scale * plain(*images))
+    stage.step(model, batch, progress(40))["pseudo"].backward()
+    assert (scale.grad is not None and bool(scale.grad != 0)) == reaches_features
+    gradient = next(iter(model.heads["known"].parameters())).grad
+    assert gradient is not None and bool((gradient[-N_NEW:] != 0).any())
 
 
 @pytest.mark.parametrize("incremental", [False, True])

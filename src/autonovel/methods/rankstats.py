@@ -165,7 +165,11 @@ class Joint:
             terms["consistency"] = s.weight * rise * agreement
         if self.incremental:
             targets = pseudo_labels(new.logits, self.n_known)
-            terms["pseudo"] = new.decided * s.pseudo_weight * rise * cross_entropy(known, targets, unlabelled)
+            pseudo = s.pseudo_weight * cross_entropy(known, targets, unlabelled)
+            if s.pseudo_head_weight:
+                by_head = model.logits(z.detach(), "known")
+                pseudo = pseudo + s.pseudo_head_weight * cross_entropy(by_head, targets, unlabelled)
+            terms["pseudo"] = new.decided * rise * pseudo
         note_usage(progress, new.logits, unlabelled * new.decided)
         note_usage(progress, known, labelled, KNOWN_USAGE)
         return terms

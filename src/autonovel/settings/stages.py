@@ -133,6 +133,9 @@ class Joint(Stage):
     ramp_by: str = setting("step", "the ramp moves every step, or every epoch (published code)",
                            choices=("step", "epoch"))  # fmt: skip
     pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
+    pseudo_head_weight: float = setting(0.0, "the same of a further term that teaches the grown head alone and leaves "
+                                        "the features as they are, for schedules in which the former is too little "
+                                        "to tell new classes from old", low=0)  # fmt: skip
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip
 
