@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from autonovel import recipe
+from autonovel import networks, recipe
+from autonovel.methods.rankstats import Joint
+from autonovel.networks.imagenet_resnet import statistics as channel_constants
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS, PAGE = ROOT / "benchmarks" / "unit-costs", ROOT / "docs" / "scale.md"
@@ -62,6 +64,8 @@ def table(measured: Mapping[str, Any], images: int) -> list[str]:
         slowest = min(rates, key=lambda kind: rates[kind])
         hours[name] = count / rates[slowest] / HOUR
         lines.append(f"| {name} | {count / 1e6:,.0f} M | {rates[slowest]:,.1f} | {slowest} | {hours[name]:,.1f} |")
+    if "clustering" in figures:
+        lines += [_sampled(what, figures["clustering"]) for what in ("kmeans", "count")]
     made = recipe.load("imagenet").recipe
     epochs = {"stage 2, an epoch": made.supervised.epochs, "stage 3, an epoch": made.joint.epochs}
     total = sum(took * epochs.get(name, 1) for name, took in hours.items())
@@ -70,7 +74,33 @@ def table(measured: Mapping[str, Any], images: int) -> list[str]:
     )
     wanted = figures["joint"]["ours"] / figures["decode_per_s_and_process"]
     lines += ["", f"Processes that decode as fast as stage 3 trains: {max(wanted, 1):,.0f}.", ""]
-    return lines + amounts(figures, sizes, images)
+    if "clustering" not in figures:
+        lines += ["k-means and the count of a sample were not measured on this machine.", ""]
+    return [*lines, *amounts(figures, sizes, images), "", *moved(figures, sizes)]
+
+
+def _sampled(what: str, measured: Mapping[str, float]) -> str:
+    """Return the row of a clustering that takes a sample of the embeddings, however many there are."""
+    rows, took = measured[f"{what}_rows"], measured[f"{what}_s"]
+    title = {"kmeans": "k-means of a sample", "count": "count of a sample, without halves"}[what]
+    return f"| {title} | {rows / 1e6:,.2g} M | {rows / took:,.1f} | the processor | {took / HOUR:,.2g} |"
+
+
+def moved(figures: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[str]:
+    """Return Markdown: the bytes of one step of stage 3, on its way and between processes."""
+    made = recipe.load("imagenet").recipe
+    stage = Joint(made.joint, sizes["known"], sizes["new"], 0)
+    model = networks.build(made.network, 3, *channel_constants(3), seed=0)
+    stage.prepare(model)
+    learned = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    rows = {
+        "JPEGs read": figures["bytes_read_per_step"],
+        "pixels to the device": figures["bytes_to_device_per_step"],
+        "between processes: features of both views, gathered by each": 2 * 4 * sizes["batch"] * model.trunk.n_features,
+        f"between processes: gradients of {learned / 1e6:.1f} million parameters, averaged": 4 * learned,
+    }
+    lines = ["| bytes of a step of stage 3 | MB |", "|---|---|"]
+    return lines + [f"| {name} | {each / 1e6:,.2f} |" for name, each in rows.items()]
 
 
 def amounts(figures: Mapping[str, Any], sizes: Mapping[str, Any], images: int) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 
 from autonovel import Discoverer, evaluation, record
 from autonovel.count_words import in_words
-from autonovel.counting import taken, wanted, why_taken
+from autonovel.counting import sampled, taken, wanted, why_taken
 from autonovel.data import sources
 from autonovel.documents import write_json
 from autonovel.errors import UsageError
@@ -65,6 +65,22 @@ def test_training_takes_the_estimate_and_what_is_to_spare(estimate: int, spare: 
     found, settings = {"estimate": estimate}, Count(spare=spare)
     assert taken(found, settings) == number
     assert why_taken(number, found, settings) == said
+
+
+def test_of_very_many_images_a_sample_is_counted() -> None:
+    unlabelled = torch.arange(100) % 4 != 0
+    assert sampled(unlabelled, 75, 0) is unlabelled
+    some = sampled(unlabelled, 20, 0)
+    assert some.sum() == 20 and not some[~unlabelled].any()
+    assert torch.equal(some, sampled(unlabelled, 20, 0)) and not torch.equal(some, sampled(unlabelled, 20, 1))
+
+
+def test_a_count_of_a_sample_says_so(counted: tuple[Path, str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    told = autonovel("count", TINY, "--out", run, *QUICK, "--set", "count.images=120")
+    assert told.returncode == 0, told.stderr
+    assert "120 of 200 unlabelled images were counted, drawn at random." in told.stdout
+    assert "drawn at random" not in counted[1]
 
 
 def test_a_run_trains_with_classes_to_spare(counted: tuple[Path, str], tmp_path: Path) -> None:

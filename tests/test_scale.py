@@ -29,6 +29,8 @@ def test_hours_are_images_by_the_slowest_rate(scale: ModuleType) -> None:
         "jpeg_bytes": 100_000, "listing_per_s": 1e6, "bytes_per_listed_file": 200, "decode_per_s": 1000,
         "decode_per_s_and_process": 250, "decode_processor_ms": 3.0, "joint_from_memory": 1, "joint_from_files": 1,
         "joint": {"ours": 500, "bare": 400, "ratio": 1.25}, "supervised": 2000, "embedding": 4000,
+        "bytes_read_per_step": 51_200_000, "bytes_to_device_per_step": 100_663_296,
+        "clustering": {"kmeans_rows": 200_000, "kmeans_s": 100, "count_rows": 30_000, "count_s": 360},
     }  # fmt: skip
     measured = {
         "device": "a machine", "cores": 4, "versions": {"torch": "2"}, "figures": figures,
@@ -40,5 +42,10 @@ def test_hours_are_images_by_the_slowest_rate(scale: ModuleType) -> None:
     assert "| stage 3, an epoch | 4 M | 500.0 | the device | 2.4 |" in told  # 0.9 x 4/3 of the images
     assert "90 + 90 epochs of the recipe | | | | 299 |" in told  # 0.001 + 1 + 90 x (0.9 + 2.4) + 1
     assert "Processes that decode as fast as stage 3 trains: 2." in told
+    assert "| k-means of a sample | 0.2 M | 2,000.0 | the processor | 0.028 |" in told
+    assert "| count of a sample, without halves | 0.03 M | 83.3 | the processor | 0.1 |" in told
+    assert "| JPEGs read | 51.20 |" in told and "| pixels to the device | 100.66 |" in told
+    assert "gathered by each | 2.10 |" in told  # two views x 512 images x 512 features x 4 bytes
+    assert "gradients of 8.9 million parameters, averaged | 35.45 |" in told  # block 4, and heads of 882 + 30 classes
     assert "| pixels moved to the device in a pass | 196,608 | 708 GB |" in told
     assert "| features and probabilities, held and written at the end | 5,696 | 21 GB |" in told

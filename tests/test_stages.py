@@ -335,7 +335,7 @@ class ByHand:
         self.new, self.new_hat = (linear(x.double().numpy(), model.heads["new"]) for x in (z, z_hat))
         self.chosen = [max(range(N_NEW), key=row.__getitem__) for row in self.new]
 
-    def terms(self, rise: float) -> dict[str, float]:
+    def terms(self, rise: float, epoch: float = 0.0) -> dict[str, float]:
         s, out = self.s, {}
         everything = [True] * len(self.y)
         p, p_hat = softmax(self.new), softmax(self.new_hat)
@@ -349,7 +349,7 @@ class ByHand:
         out["consistency"] = s.weight * rise * (known + new)
         if self.incremental:
             targets = [N_KNOWN + chosen for chosen in self.chosen]
-            weight = s.pseudo_weight + s.pseudo_head_weight
+            weight = s.pseudo_weight + (s.pseudo_head_weight if epoch >= s.pseudo_head_from * s.epochs else 0)
             out["pseudo"] = weight * rise * selftest.cross_entropy(self.known, targets, self.unlabelled)
         return out
 
@@ -378,7 +378,7 @@ CASES: list[dict[str, Any]] = [
     {"rank_by": "magnitude"},
     {"k": 3},
     {"views": "separate", "weight": 0.7, "pseudo_weight": 2.0},
-    {"pseudo_head_weight": 0.6},
+    {"pseudo_head_weight": 0.6, "pseudo_head_from": 0.3, "epochs": 10},
     {
         "bce_views": "one",
         "consistency_on": "own",
@@ -399,7 +399,8 @@ def pixel_case(incremental: bool, **switches: Any) -> tuple[Joint, Model, Batch]
 def test_pseudo_labels_of_the_head_leave_the_features_alone(
     monkeypatch: pytest.MonkeyPatch, weights: tuple[float, float], reaches_features: bool
 ) -> None:
-    stage, model, batch = pixel_case(True, pseudo_weight=weights[0], pseudo_head_weight=weights[1])
+    switches = {"pseudo_weight": weights[0], "pseudo_head_weight": weights[1], "pseudo_head_from": 0.0}
+    stage, model, batch = pixel_case(True, **switches)
     scale, plain = torch.ones((), requires_grad=True), model.features
     monkeypatch.setattr(model, "features", lambda *images: scale * plain(*images))
     stage.step(model, batch, progress(40))["pseudo"].backward()
@@ -428,7 +429,7 @@ def test_joint_equals_the_oracles(
 ) -> None:
     stage, model, batch = pixel_case(incremental, ramp_by=ramp_by, **switches)
     found = values(stage.step(model, batch, progress(step)))
-    wanted = ByHand(stage, model, batch).terms(rise)
+    wanted = ByHand(stage, model, batch).terms(rise, step / 8)
     assert list(found) == list(wanted)
     assert found == pytest.approx(wanted, rel=1e-4)
 
@@ -581,6 +582,17 @@ def test_centres_of_separate_blobs_are_their_means() -> None:
     assert sorted(order.tolist()) == [0, 1, 2, 3]
     assert torch.allclose(found[order], means, atol=1e-4)
     assert found.dtype == torch.float32
+
+
+def test_centres_of_very_many_rows_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred rows in two heaps, of which a sample of ten sees both; the same seed draws the same sample."""
+    x = torch.cat([torch.zeros(50, 2), torch.ones(50, 2)]) + 0.01 * torch.randn(100, 2, generator=draws.generator(0))
+    whole = centres(x, 2, seed=0)
+    monkeypatch.setattr("autonovel.methods.kmeans.MOST_ROWS", 10)
+    found = centres(x, 2, seed=0)
+    assert torch.equal(found, centres(x, 2, seed=0)) and not torch.equal(found, whole)
+    assert torch.allclose(found.sort(dim=0).values, whole.sort(dim=0).values, atol=0.02)
+    assert torch.allclose(centres(x[:10], 1, seed=0), x[:10].mean(dim=0, keepdim=True))
 
 
 def test_centres_take_images_as_rows_of_pixels() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import paper, record
+from autonovel import draws, paper, record
 from autonovel.clustering.count import Points, estimate, sweep
 from autonovel.clustering.metric import class_metric
 from autonovel.count_checks import Check
@@ -84,29 +84,42 @@ def count_from(job: Job, taught: ImageSet, sets: list[Probes], parts: list[Tenso
     if settings.features != "plain":
         x = class_metric(parts, taught.y, settings.shrinkage, settings.dimensions, settings.directions)
     counting = _most_likely if settings.criterion == "icl" else _by_probes
-    content = counting(job, sets, x, start)
+    free = sampled(job.train.unlabelled, settings.images, job.seed)
+    content = counting(job, sets, x, free, start)
+    total, counted = int(job.train.unlabelled.sum()), int(free.sum())
+    if counted < total:
+        content["assumed"].insert(1, f"{counted:,} of {total:,} unlabelled images were counted, drawn at random.")
     job.display.end("count")
     _draw(job, content)
     write_json(job.folder / "count.json", content)  # last: where it is there, nothing is counted or drawn again
     return content
 
 
-def _by_probes(job: Job, sets: list[Probes], x: Tensor, start: float) -> dict[str, Any]:
+def sampled(unlabelled: Tensor, most: int, seed: int) -> Tensor:
+    """Return which images are counted, as a mask: all unlabelled ones, or ``most`` of them drawn at random."""
+    rows = unlabelled.nonzero()[:, 0]
+    if len(rows) <= most:
+        return unlabelled
+    chosen = rows[torch.randperm(len(rows), generator=draws.generator(seed, 45))[:most]]
+    return torch.zeros_like(unlabelled).index_fill(0, chosen, value=True)
+
+
+def _by_probes(job: Job, sets: list[Probes], x: Tensor, free: Tensor, start: float) -> dict[str, Any]:
     """Return the mean of what the sets of probe classes say, each clustered together with the unlabelled images."""
     settings, found = job.recipe.count, []
     tell = _Progress(job, settings, len(sets))
     for chosen in sets:
-        found.append(estimate(_points(job, x, chosen), settings, job.seed, tell))
+        found.append(estimate(_points(job, x, free, chosen), settings, job.seed, tell))
         tell.next_set()
     return combined(job, settings, sets, found, time.monotonic() - start)
 
 
-def _most_likely(job: Job, sets: list[Probes], x: Tensor, start: float) -> dict[str, Any]:
+def _most_likely(job: Job, sets: list[Probes], x: Tensor, free: Tensor, start: float) -> dict[str, Any]:
     """Return the count of the unlabelled images by themselves, and how far that of each set of probe classes is off."""
     settings = job.recipe.count
     sets = [chosen for chosen in sets if chosen.classes]
     tell = _Progress(job, settings, 1 + len(sets))
-    found = estimate(Points.unlabelled(x[job.train.unlabelled]), settings, job.seed, tell)
+    found = estimate(Points.unlabelled(x[free]), settings, job.seed, tell)
     checks = []
     for chosen in sets:
         tell.next_set()
@@ -115,10 +128,10 @@ def _most_likely(job: Job, sets: list[Probes], x: Tensor, start: float) -> dict[
     return checked(job, settings, checks, found, time.monotonic() - start)
 
 
-def _points(job: Job, x: Tensor, chosen: Probes) -> Points:
-    """Return the features of the unlabelled images and of the probe classes; known classes that teach have no part."""
+def _points(job: Job, x: Tensor, free: Tensor, chosen: Probes) -> Points:
+    """Return the features of the ``free`` images and of the probe classes; known classes that teach have no part."""
     probe = torch.full_like(job.train.y, -2)
-    probe[job.train.unlabelled] = -1
+    probe[free] = -1
     for number in chosen.classes:
         probe[job.train.y == number] = number
     rows = probe > -2

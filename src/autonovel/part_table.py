@@ -18,8 +18,7 @@ def part_table(name: str, runs: Sequence[Results]) -> list[str]:
         runs: results of that recipe with ``each``, one per seed and set of systems.
     """
     systems = [system for system in LABELS if any(_scored(r, system) for r in runs)]
-    seeds = sorted({int(r["seed"]) for r in runs})
-    told = f"Parts of `{name}`: accuracy in per cent, mean over seeds {', '.join(map(str, seeds))}."
+    told = f"Parts of `{name}`: accuracy in per cent, mean over seeds {_seeds(runs, systems)}."
     lines = ["", told, "", _line(["part", "new classes", "taken for", *(LABELS[system] for system in systems)])]
     lines.append("|" + "---|" * (3 + len(systems)))
     for part in runs[0]["each"]:
@@ -32,6 +31,14 @@ def part_table(name: str, runs: Sequence[Results]) -> list[str]:
         mean = statistics.fmean(error for _, error in errors)
         lines += ["", f"The numbers of new classes taken are wrong by {mean:.1f} in the mean over parts and seeds."]
     return lines
+
+
+def _seeds(runs: Sequence[Results], systems: Sequence[str]) -> str:
+    """Return the seeds, and in brackets the systems that were run on some of them alone."""
+    of = {system: sorted({int(r["seed"]) for r in runs if _scored(r, system)}) for system in systems}
+    every = sorted({seed for seeds in of.values() for seed in seeds})
+    fewer = [f"{LABELS[system]}: {', '.join(map(str, of[system]))}" for system in systems if of[system] != every]
+    return ", ".join(map(str, every)) + (f" ({'; '.join(fewer)})" if fewer else "")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -15,12 +15,18 @@ from autonovel.settings import Recipe
 from autonovel.training.stage import Stage
 
 MOST_VALUES = 1 << 28  # pixels clustered side by side: 1 GB of floats
+MOST_ROWS = 200_000  # that centres are found from
 
 
 def centres(x: Tensor, n_clusters: int, seed: int, restarts: int = 10) -> Tensor:
-    """Return the cluster centres of the rows of ``x`` by k-means++ with ``restarts`` restarts."""
+    """Return the cluster centres of the rows of ``x`` by k-means++ with ``restarts`` restarts.
+
+    Of more than ``MOST_ROWS`` a random sample is clustered, in which even a class of a thousandth has 200.
+    """
     from sklearn.cluster import KMeans as Estimator
 
+    if len(x) > MOST_ROWS:
+        x = x[torch.randperm(len(x), generator=draws.generator(seed, 46))[:MOST_ROWS].sort().values]
     flat = x.flatten(1).float().numpy()
     found = Estimator(n_clusters, n_init=restarts, random_state=seed % 2**32).fit(flat)
     return torch.from_numpy(found.cluster_centers_)

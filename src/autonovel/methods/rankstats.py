@@ -168,7 +168,8 @@ class Joint:
             pseudo = s.pseudo_weight * cross_entropy(known, targets, unlabelled)
             if s.pseudo_head_weight:
                 by_head = model.logits(z.detach(), "known")
-                pseudo = pseudo + s.pseudo_head_weight * cross_entropy(by_head, targets, unlabelled)
+                late = (progress.epoch >= s.pseudo_head_from * s.epochs).float()
+                pseudo = pseudo + late * s.pseudo_head_weight * cross_entropy(by_head, targets, unlabelled)
             terms["pseudo"] = new.decided * rise * pseudo
         note_usage(progress, new.logits, unlabelled * new.decided)
         note_usage(progress, known, labelled, KNOWN_USAGE)

@@ -47,6 +47,7 @@ class Count(Section):
     search: str = setting("coarse-to-fine", "coarse-to-fine: only where the curves are high; exhaustive: every count",
                           choices=("coarse-to-fine", "exhaustive"))  # fmt: skip
     few_restarts: int = setting(2, "restarts while the search only looks where the curves are high", low=1)
+    images: int = setting(30_000, "unlabelled images that are counted, drawn at random where there are more", low=10)
     sample: int = setting(3000, "images whose silhouette is averaged, each against all others", low=2)
     spare: float = setting(0.0, "share of classes that training gets beyond the estimate (new_classes = auto): one too "
                            "many leaves a class small or splits one, one too few merges two for good", low=0,
