@@ -16,6 +16,7 @@ import fnmatch
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,10 +41,10 @@ class Job:
 
     def command(self, data: Path, out: Path) -> str:
         """Return the command for the shell, by this Python."""
-        told = self.run.format(data=data, out=out)
-        program, _, rest = told.partition(" ")
-        start = {"autonovel": f"{sys.executable} -m autonovel", "python": sys.executable}[program]
-        return f"exec {start} {rest}"
+        program, _, rest = self.run.partition(" ")
+        python = shlex.quote(sys.executable)
+        start = {"autonovel": f"{python} -m autonovel", "python": python}[program]
+        return f"exec {start} {rest.format(data=shlex.quote(str(data)), out=shlex.quote(str(out)))}"
 
 
 def read_jobs(path: Path) -> list[Job]:
