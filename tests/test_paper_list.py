@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -111,11 +112,12 @@ def test_results_are_collected_under_the_names_of_their_runs(paper: ModuleType, 
     assert json.loads((target / "omniglot-fast" / "seed-0.json").read_text()) == {"seed": 3}
 
 
-def test_every_command_of_the_list_exists(paper: ModuleType) -> None:
-    jobs = paper.read_jobs(SCRIPT.with_suffix(".toml"))
+@pytest.mark.parametrize("name", ["paper.toml", "tuning.toml"])
+def test_every_command_of_the_lists_exists(paper: ModuleType, name: str) -> None:
+    jobs = paper.read_jobs(SCRIPT.with_name(name))
     pages = {name: autonovel(name, "--help").stdout for name in ("reproduce", "count", "figures")}
     for job in jobs:
-        program, command, *words = job.run.split()
+        program, command, *words = shlex.split(job.run)
         if program == "python":
             assert (ROOT / command).exists(), job.run
             continue

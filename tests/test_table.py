@@ -154,6 +154,31 @@ def test_a_study_shares_the_stages_that_are_the_same(tmp_path: Path) -> None:
     assert epochs == [0]  # only the joint stage was trained there
 
 
+@pytest.mark.slow
+def test_labelled_runs_lie_beside_others_and_share_what_is_the_same(tmp_path: Path) -> None:
+    quick = ["pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=1", "run.report=false"]
+    arguments = ["reproduce", TINY, "--out", tmp_path, "--device", "cpu"]
+    arguments += [word for change in quick for word in ("--set", change)]
+    rotation, supervised = "Stage 1-rotation is shared with", "Stage 2-supervised is shared with"
+    assert rotation not in autonovel(*arguments, "--method", "kmeans").stdout
+    plain = autonovel(*arguments)
+    assert rotation in plain.stdout and supervised in plain.stdout
+    sharp = autonovel(*arguments, "--label", "sharp", "--set", "joint.k=3")
+    assert rotation in sharp.stdout and supervised in sharp.stdout
+    slow = autonovel(*arguments, "--label", "slow", "--set", "supervised.lr=0.05")
+    assert rotation in slow.stdout and supervised not in slow.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "tiny-kmeans-seed0", "tiny-seed0", "tiny-sharp-seed0", "tiny-slow-seed0",
+    }  # fmt: skip
+    other = autonovel(*arguments, "--label", "none", "--set", "pretrain.lr=0.05")
+    assert other.returncode == 0 and "is shared with" not in other.stdout
+
+
+def test_a_wrong_label_is_explained(tmp_path: Path) -> None:
+    done = autonovel("reproduce", TINY, "--label", "../x", cwd=tmp_path)
+    assert done.returncode == 2 and "--label is '../x'" in done.stderr and not list(tmp_path.iterdir())
+
+
 def test_a_wrong_sweep_is_explained(tmp_path: Path) -> None:
     done = autonovel("reproduce", TINY, "--sweep-k", "5,x", cwd=tmp_path)
     assert done.returncode == 2 and "--sweep-k is '5,x'" in done.stderr

@@ -114,6 +114,10 @@ def add_run_commands(app: typer.Typer) -> None:
         new_classes: NewClasses = "",
         method: Methods = None,
         no_self_supervision: NoSelfSupervision = False,
+        label: Annotated[
+            str,
+            typer.Option("--label", help="Name of what --set changes: part of the run folders' names, beside others."),
+        ] = "",
         beside: Annotated[
             int,
             typer.Option("--beside", min=1, help="Runs at a time: of omniglot or imagenet parts, else seeds."),
@@ -133,7 +137,8 @@ def add_run_commands(app: typer.Typer) -> None:
                 *variants.sweep("group", _whole_numbers("--sweep-group", sweep_group)),
             )
             # of other systems or numbers of classes there are run folders of their own; of a study, all have the same
-            systems = variants.of_systems(method or [], not no_self_supervision, "" if compared else new_classes)
+            number = "" if compared else new_classes
+            systems = variants.of_systems(method or [], not no_self_supervision, number, label)
             changes, chosen = _changes(sets, data, new_classes if compared else ""), _stages(stages)
             numbers = range(first_seed, first_seed + seeds)
             reproduce_recipe(recipe, numbers, out, changes, device, keep_going, compared, chosen, systems, beside)

@@ -41,8 +41,8 @@ def reproduce_recipe(
     """
     if compared and systems != FULL_VARIANT:
         raise UsageError(
-            "--ablations, --sweep-k and --sweep-group study ranking statistics; give them without --method and "
-            "--no-self-supervision."
+            "--ablations, --sweep-k and --sweep-group study ranking statistics; give them without --method, "
+            "--no-self-supervision and --label."
         )
     settings = recipe.load(name, sets).recipe
     label, parts = settings.name, parts_of(settings)
@@ -54,7 +54,8 @@ def reproduce_recipe(
     def order(seed: int, variant: Variant) -> RunOrder:
         folder = out / folder_name(label, variant, seed)
         changes = [_of_study(folder)] if compared else []
-        bases = siblings(folder) if systems != FULL_VARIANT else [out / folder_name(label, FULL_VARIANT, seed)]
+        full = out / folder_name(label, FULL_VARIANT, seed)
+        bases = sorted(siblings(folder), key=lambda other: other != full)  # a study's own base first
         return RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant, tuple(bases))
 
     def made(variants: Iterable[Variant]) -> list[RunOrder]:

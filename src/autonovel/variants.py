@@ -1,6 +1,7 @@
 """Variants of a recipe that a study compares: the paper's ablations, sweeps over k and groups, and other systems."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from autonovel import recipe
 from autonovel.documents import replace_file
+from autonovel.errors import UsageError
 from autonovel.run_folder import FINISHED, check_format
 from autonovel.settings import PLACES, Recipe
 
@@ -15,7 +17,8 @@ FULL = "full"
 WHICH_ARE_NEW = ("data.alphabet", "data.subset")
 PROBES = "probes.json"  # in the folder count, which classes its stage 2 was not taught
 SIMILARITY = "3-similarity"  # the stage that KCL and MCL have in common
-SHARED_SECTIONS = ("data.", "network.", "pretrain.", "supervised.")
+STAGE_1 = ("data.", "network.", "pretrain.")  # sections of a recipe that it depends on
+STAGES_1_AND_2 = (*STAGE_1, "supervised.")
 # settings of what is run, shown and kept beside; results are the same under any of them
 WITHOUT_EFFECT = (
     "run.", "joint.watch", "joint.keep_embeddings_at", "incremental.watch", "incremental.keep_embeddings_at",
@@ -65,17 +68,23 @@ def sweep(word: str, values: Iterable[int]) -> tuple[Variant, ...]:
     return tuple(Variant(f"{word}{value}", {SWEPT[word]: value}) for value in dict.fromkeys(values))
 
 
-def of_systems(methods: Sequence[str], self_supervision: bool = True, new_classes: str = "") -> Variant:
+def of_systems(
+    methods: Sequence[str], self_supervision: bool = True, new_classes: str = "", label: str = ""
+) -> Variant:
     """Return the recipe with other systems, of which the first one delivers.
 
     Args:
         methods: their names; none: those of the recipe.
         self_supervision: with the self-supervised start, or without.
         new_classes: their number, or how to come by it; empty: as the recipe says.
+        label: what the user calls a recipe with settings changed; empty: it has no name.
     """
+    if re.fullmatch(r"[\w.-]*", label) is None:
+        raise UsageError(f"--label is {label!r}; it becomes part of a folder's name: letters, digits, and . _ - in it.")
     parts = [Variant("-".join(methods), {"run.systems": list(methods)})] if methods else []
     parts += [] if self_supervision else [WITHOUT_SELF_SUPERVISION]
     parts += [Variant(f"{new_classes}-new-classes", {"count.new_classes": new_classes})] if new_classes else []
+    parts += [Variant(label)] if label else []
     settings = {key: value for part in parts for key, value in part.settings.items()}
     return Variant("-".join(part.name for part in parts) or FULL, settings)
 
@@ -91,18 +100,18 @@ def folder_name(recipe: str, variant: Variant, seed: int) -> str:
     return f"{recipe}{middle}-seed{seed}"
 
 
-def may_share(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Tell whether two runs (their ``run.json``) have stages 1 and 2 in common.
+def may_share(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...] = STAGES_1_AND_2) -> bool:
+    """Tell whether two runs (their ``run.json``) have stages 1 and 2 in common, or stage 1, by what these depend on.
 
     Which new classes there are is no matter where neither stage sees their images; the basis tells.
     """
-    same = _alike(one, other, SHARED_SECTIONS) and not any(map(_altered_on_the_way, (one, other)))
+    same = _alike(one, other, sections) and not any(_altered_on_the_way(facts, sections) for facts in (one, other))
     return same and _basis(one) == _basis(other) and all(one[key] == other[key] for key in ("seed", "device"))
 
 
-def _altered_on_the_way(facts: dict[str, Any]) -> bool:
-    """Tell whether settings of a run's stages 1 and 2 were changed under way, after a guard's stop."""
-    return any(key.startswith(SHARED_SECTIONS) for part in facts.get("parts", []) for key in part.get("altered", {}))
+def _altered_on_the_way(facts: dict[str, Any], sections: tuple[str, ...]) -> bool:
+    """Tell whether settings of a run's first stages were changed under way, after a guard's stop."""
+    return any(key.startswith(sections) for part in facts.get("parts", []) for key in part.get("altered", {}))
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...]) -> bool:
@@ -120,17 +129,24 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     """Copy the finished stages 1 and 2 of the run at ``base`` into the one at ``folder``, if they may share them.
 
     So are the count of the new classes, which rests on these stages, and the similarity network of KCL and MCL.
-    Returns the names of the stages taken over.
+    Where only stage 2 differs, stage 1 is shared. Returns the names of the stages taken over.
     """
-    if folder == base or not (base / "run.json").exists() or not may_share(check_format(folder), check_format(base)):
+    if folder == base or not (base / "run.json").exists():
         return []
+    if not may_share(check_format(folder), check_format(base)):
+        first = may_share(check_format(folder), check_format(base), STAGE_1)
+        return _copied("1-*", folder, base) if first else []
     _adopt_count(folder, base)
     _adopt_stage_without_probes(folder, base)
-    found = sorted((base / "stages").glob("[12]-*"))
-    taken = [stage.name for stage in found if copy_stage(stage, folder / "stages" / stage.name)]
+    taken = _copied("[12]-*", folder, base)
     if _may_share_similarity(check_format(folder), check_format(base)) and adopt_similarity(folder, base):
         taken.append(SIMILARITY)
     return taken
+
+
+def _copied(pattern: str, folder: Path, base: Path) -> list[str]:
+    found = sorted((base / "stages").glob(pattern))
+    return [stage.name for stage in found if copy_stage(stage, folder / "stages" / stage.name)]
 
 
 def copy_stage(stage: Path, target: Path) -> bool:
