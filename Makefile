@@ -13,7 +13,7 @@ PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 # two processes of one thread each: most tests run the command on a tiny recipe, which gains nothing from more
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
 LOCKED ?= 1
 ifeq ($(LOCKED),1)
