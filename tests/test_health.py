@@ -23,7 +23,7 @@ from autonovel.training import health, remedies
 from autonovel.training.loop import run_stage
 from autonovel.training.ranks import Ranks
 from autonovel.training.stage import Progress, Terms
-from autonovel.variants import may_share
+from autonovel.variants import STAGE_1, may_share
 from every_stage import OF_METHODS, STAGES, Told, context_in, equal, line, ready, section_of, some_images, train
 from runs import TINY
 
@@ -279,6 +279,10 @@ def test_stages_with_settings_changed_under_way_are_not_shared() -> None:
     for key, shared in (("supervised.lr", False), ("joint.lr", True)):
         altered = facts | {"parts": [{"altered": {key: [0.1, 0.01]}}]}
         assert may_share(facts, altered) == may_share(altered, facts) == shared
+        assert may_share(facts, altered, STAGE_1)
+    other = facts | {"recipe": {"supervised.lr": 0.1}}
+    assert may_share(facts, other, STAGE_1) and not may_share(facts, other)
+    assert not may_share(facts, facts | {"recipe": {"supervised.lr": 0.01, "pretrain.lr": 0.5}}, STAGE_1)
 
 
 def test_processes_that_torchrun_starts_again_do_not_repeat_a_stop(tmp_path: Path) -> None:
