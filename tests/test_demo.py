@@ -16,7 +16,7 @@ def accuracies(folder: Path, seed: int) -> dict[str, float]:
     return {name: scores["acc"] for name, scores in systems.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.full  # .ci/run has a demo of its own, with the same floor
 def test_one_seed_finds_the_new_digits(tmp_path: Path) -> None:
     found = accuracies(tmp_path / "run", seed=2)
     assert found["rankstats"] >= 0.93

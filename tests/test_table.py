@@ -154,7 +154,7 @@ def test_a_study_shares_the_stages_that_are_the_same(tmp_path: Path) -> None:
     assert epochs == [0]  # only the joint stage was trained there
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_labelled_runs_lie_beside_others_and_share_what_is_the_same(tmp_path: Path) -> None:
     quick = ["pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=1", "run.report=false"]
     arguments = ["reproduce", TINY, "--out", tmp_path, "--device", "cpu"]
