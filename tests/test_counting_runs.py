@@ -83,6 +83,7 @@ def test_a_count_of_a_sample_says_so(counted: tuple[Path, str], tmp_path: Path) 
     assert "drawn at random" not in counted[1]
 
 
+@pytest.mark.full
 def test_a_run_trains_with_classes_to_spare(counted: tuple[Path, str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     told = autonovel("run", TINY, "--new-classes", "auto", "--out", run, *QUICK, "--set", "count.spare=0.5")
