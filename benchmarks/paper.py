@@ -26,6 +26,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autonovel.cores import usable_cores
+
 SHARES = ("alone", "most", "part")  # of the GPU
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -107,8 +109,7 @@ class Campaign:
         """Make all jobs that can be made; one that fails stops those alone that need it."""
         self.notes.mkdir(parents=True, exist_ok=True)
         try:
-            while self.running or self._begin():
-                self._begin()
+            while self._begin() or self.running:
                 self._end()
                 time.sleep(0.2)
         finally:
@@ -149,8 +150,7 @@ class Campaign:
             self._say(f"{job.name}: {said} after {time.monotonic() - start:.0f} s; {len(self.left)} jobs wait")
 
     def _environment(self, job: Job) -> dict[str, str]:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        mine = {"OMP_NUM_THREADS": str(max(1, cores // (self.beside + 1)))}
+        mine = {"OMP_NUM_THREADS": str(max(1, usable_cores() // (self.beside + 1)))}
         if job.gpu == "part":
             mine["CUDA_MPS_CLIENT_PRIORITY"] = "1"  # the lower of two, so that what takes most of the GPU gets it
         return mine | os.environ

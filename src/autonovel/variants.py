@@ -133,13 +133,13 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     """
     if folder == base or not (base / "run.json").exists():
         return []
-    if not may_share(check_format(folder), check_format(base)):
-        first = may_share(check_format(folder), check_format(base), STAGE_1)
-        return _copied("1-*", folder, base) if first else []
+    own, others = check_format(folder), check_format(base)
+    if not may_share(own, others):
+        return _copied("1-*", folder, base) if may_share(own, others, STAGE_1) else []
     _adopt_count(folder, base)
     _adopt_stage_without_probes(folder, base)
     taken = _copied("[12]-*", folder, base)
-    if _may_share_similarity(check_format(folder), check_format(base)) and adopt_similarity(folder, base):
+    if _may_share_similarity(own, others) and adopt_similarity(folder, base):
         taken.append(SIMILARITY)
     return taken
 
