@@ -1,6 +1,7 @@
 """Figures from run folders: right numbers behind them, and plain words where one cannot be drawn."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,18 @@ from runs import TINY, autonovel
 
 
 def make_run(
-    root: Path, seed: int = 0, acc: float | None = 0.9, flipped: float | None = 0.5, name: str = "toy", **changed: Any
-) -> Path:
+    root: Path, seed: int = 0, acc: float | None = 0.9, flipped: float | None = 0.5, name: str = "toy",
+    primary: str = "rankstats", **changed: Any,
+) -> Path:  # fmt: skip
     """Write what the figures read of a run whose settings ``changed`` differ (joint__k is joint.k)."""
     changes = {key.replace("__", "."): value for key, value in changed.items()}
     folder = root / f"run-{len(list(root.iterdir()))}"
     folder.mkdir()
     settings = recipe.flatten(recipe.load("demo").recipe) | {"name": name} | changes
-    facts = {"format": 1, "recipe": settings, "changed": changes, "seed": seed, "primary": "rankstats"}
+    facts = {"format": 1, "recipe": settings, "changed": changes, "seed": seed, "primary": primary}
     (folder / "run.json").write_text(json.dumps(facts))
     if acc is not None:
-        (folder / "results.json").write_text(json.dumps({"systems": {"rankstats": {"acc": acc}}}))
+        (folder / "results.json").write_text(json.dumps({"systems": {primary: {"acc": acc}}}))
     lines = []
     for epoch in range(3):
         line: dict[str, Any] = {"stage": "3-joint", "epoch": epoch, "loss/ce": 1.0 / (epoch + 1), "loss/bce": 0.5}
@@ -117,7 +119,7 @@ def test_runs_with_other_settings_are_other_studies(tmp_path: Path) -> None:
 def test_one_seed_run_twice_is_not_two_samples(tmp_path: Path) -> None:
     make_run(tmp_path)
     make_run(tmp_path)
-    with pytest.raises(UsageError, match="seed 0 of toy is there more than once"):
+    with pytest.raises(UsageError, match="ranking statistics, seed 0 of toy, is there more than once"):
         draw_figures([tmp_path], ignore)
 
 
@@ -243,6 +245,22 @@ def embedded_run(root: Path, z: torch.Tensor, truth: torch.Tensor, n_known: int,
         place.mkdir(parents=True, exist_ok=True)
         save_file({"z": z, **heads}, place / "embedding.safetensors")
     return folder
+
+
+def test_the_two_systems_may_lie_in_two_runs(tmp_path: Path) -> None:
+    rng = torch.Generator().manual_seed(0)
+    truth = torch.arange(60) % 4
+    features = {primary: torch.randn(60, 8, generator=rng) for primary in ("rankstats", "rankstats-incremental")}
+    for primary, z in features.items():
+        folder = embedded_run(tmp_path, z, truth, 2, primary=primary, run__systems=[primary])
+        shutil.rmtree(folder / "systems")
+    drawn, _ = draw_figures([tmp_path], ignore)
+    systems = drawn["old-and-new"].numbers["systems"]
+    for primary, z in features.items():
+        counts = neighbour_counts(z, truth, 4, torch.arange(60))
+        assert systems[primary]["same_class_neighbours"] == purity(counts)
+    assert list(drawn["curves"].numbers["variants"]) == ["full method"]
+    assert drawn["curves"].numbers["system"] == "rankstats"
 
 
 def test_many_classes_leave_the_old_ones_grey(tmp_path: Path) -> None:

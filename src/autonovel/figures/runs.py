@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from autonovel.documents import read_json
 from autonovel.errors import UsageError
 from autonovel.journal import Journal
 from autonovel.kept import Truth, load_truth
+from autonovel.labels import LABELS
 from autonovel.shapes import RESULTS, checked, run_facts
 from autonovel.variants import ABLATIONS, SWEPT, WITHOUT_EFFECT
 
@@ -49,9 +49,9 @@ class Run:
         return int(self.settings["run.map_points"])
 
     @property
-    def has_rankstats(self) -> bool:
-        """Tell whether a system of ranking statistics was run; the figures of one seed are about these."""
-        return bool({PLAIN, GROWN} & set(self.settings.get("run.systems", (PLAIN,))))
+    def rankstats(self) -> list[str]:
+        """Return its systems of ranking statistics; the figures of one seed are about these."""
+        return [system for system in (PLAIN, GROWN) if system in self.settings.get("run.systems", (PLAIN,))]
 
     def system(self, name: str) -> Path | None:
         """Return the folder in which system ``name`` left its stages, journal and embedding; None without it."""
@@ -121,10 +121,11 @@ class Study:
     def only(self, changed: Mapping[str, Any] | None = None) -> list[Run]:
         """Return the runs in which, of what studies vary, exactly ``changed`` was changed (None: nothing).
 
-        A value of ``...`` stands for any.  One seed run twice is an error: it is not two samples.
+        A value of ``...`` stands for any.  A system run twice with one seed is an error: these are not two samples.
+        Its systems may lie in several runs.
         """
         wanted = changed or {}
-        found = [run for run in self.runs if run.has_rankstats and _matches(run, wanted)]
+        found = [run for run in self.runs if run.rankstats and _matches(run, wanted)]
         return found if ... in wanted.values() else _one_of_each_seed(found, self.label)
 
 
@@ -134,12 +135,15 @@ def _matches(run: Run, wanted: Mapping[str, Any]) -> bool:
 
 
 def _one_of_each_seed(runs: list[Run], label: str) -> list[Run]:
-    for one, other in pairwise(runs):
-        if one.seed == other.seed:
-            raise UsageError(
-                f"seed {one.seed} of {label} is there more than once ({one.folder}, {other.folder}); "
-                "name only one run of each seed."
-            )
+    first: dict[tuple[int, str], Run] = {}
+    for run in runs:
+        for system in run.rankstats:
+            other = first.setdefault((run.seed, system), run)
+            if other is not run:
+                raise UsageError(
+                    f"{LABELS[system]}, seed {run.seed} of {label}, is there more than once ({other.folder}, "
+                    f"{run.folder}); name only one run of each system and seed."
+                )
     return runs
 
 
