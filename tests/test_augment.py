@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageEnhance
 from scipy import stats
 from torch import Tensor
 
@@ -93,6 +95,37 @@ def test_every_offset_of_a_crop_is_as_likely() -> None:
     counts = torch.bincount(where, minlength=25).view(5, 5)[1:4, 1:4]
     assert counts.sum() == 9000
     assert ((counts - 1000).abs() < 150).all()
+
+
+# ---------------------------------------------------------------------------------------------------
+# colours
+
+
+@pytest.mark.parametrize(
+    ("change", "enhance"), [("contrast", ImageEnhance.Contrast), ("saturation", ImageEnhance.Color)]
+)
+def test_contrast_and_colours_change_as_a_picture_editor_changes_them(change: str, enhance: type[Any]) -> None:
+    images, u = pixels(), torch.linspace(0, 1, 6)[:, None]
+    found = Augmentation(**{change: 0.5}).view(images, u) * 255
+    for image, draw, made in zip(images, u[:, 0].tolist(), found, strict=True):
+        picture = enhance(Image.fromarray(image.permute(1, 2, 0).numpy())).enhance(0.5 + draw)
+        assert np.abs(np.asarray(picture, dtype=float) - made.permute(1, 2, 0).numpy()).max() <= 2  # it rounds
+
+
+def test_a_share_of_the_views_has_no_colour() -> None:
+    images, u = pixels(), torch.tensor([0.0, 0.1, 0.29, 0.3, 0.5, 0.99])[:, None]
+    found = Augmentation(grey=0.3).view(images, u)
+    spread = found.amax(dim=1) - found.amin(dim=1)
+    assert (spread[:3] < 1e-6).all()
+    assert torch.equal(found[3:], images[3:].float() / 255)
+    greys = [np.asarray(Image.fromarray(i.permute(1, 2, 0).numpy()).convert("L"), dtype=float) for i in images[:3]]
+    assert np.abs(np.stack(greys) - found[:3, 0].numpy() * 255).max() <= 1
+
+
+@pytest.mark.parametrize("change", ["saturation", "grey"])
+def test_what_has_no_colours_cannot_lose_them(change: str) -> None:
+    images = pixels(channels=1)
+    assert torch.allclose(view(Augmentation(**{change: 1.0}), images), images.float() / 255)
 
 
 # ---------------------------------------------------------------------------------------------------

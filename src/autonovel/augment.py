@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Transform = Callable[[Tensor, Tensor], Tensor]
+LUMA = (0.299, 0.587, 0.114)  # of red, green and blue in a grey of the same lightness (ITU-R BT.601)
 
 
 def _integers(u: Tensor, low: int, high: int) -> Tensor:
@@ -107,9 +108,39 @@ def resized_crop(x: Tensor, u: Tensor, smallest: float, aspect: float = 1.0, sid
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
+def _factor(u: Tensor, most: float) -> Tensor:
+    """Return a number in 1 ± ``most`` for every image."""
+    return (1 + most * (2 * u[:, 0] - 1))[:, None, None, None]
+
+
+def _greys(x: Tensor) -> Tensor:
+    """Return the images without their colours, in one channel; images of other than three channels have none."""
+    if x.shape[1] != len(LUMA):
+        return x
+    red, green, blue = LUMA
+    return red * x[:, :1] + green * x[:, 1:2] + blue * x[:, 2:]
+
+
 def brightness(x: Tensor, u: Tensor, most: float) -> Tensor:
     """Return the images, each brighter or darker by its own factor in 1 ± ``most``."""
-    return (x * (1 + most * (2 * u[:, 0] - 1))[:, None, None, None]).clamp(0, 1)
+    return (x * _factor(u, most)).clamp(0, 1)
+
+
+def contrast(x: Tensor, u: Tensor, most: float) -> Tensor:
+    """Return the images, each farther from or nearer to its mean grey by its own factor in 1 ± ``most``."""
+    mean = _greys(x).mean(dim=(1, 2, 3), keepdim=True)
+    return (mean + (x - mean) * _factor(u, most)).clamp(0, 1)
+
+
+def saturation(x: Tensor, u: Tensor, most: float) -> Tensor:
+    """Return the images, each with stronger or paler colours by its own factor in 1 ± ``most``."""
+    grey = _greys(x)
+    return (grey + (x - grey) * _factor(u, most)).clamp(0, 1)
+
+
+def without_colour(x: Tensor, u: Tensor, share: float) -> Tensor:
+    """Return the images, each in shades of grey with probability ``share``."""
+    return torch.where((u[:, 0] < share)[:, None, None, None], _greys(x), x)
 
 
 def pick_view(x: Tensor, u: Tensor) -> Tensor:
@@ -132,6 +163,9 @@ class Augmentation:
     aspect: float = 1.0
     side: int = 0
     brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+    grey: float = 0.0
     cached: bool = False
 
     def transforms(self) -> list[tuple[Transform, int]]:
@@ -152,6 +186,12 @@ class Augmentation:
             steps.append((flip, 1))
         if self.brightness:
             steps.append((lambda x, u: brightness(x, u, self.brightness), 1))
+        if self.contrast:
+            steps.append((lambda x, u: contrast(x, u, self.contrast), 1))
+        if self.saturation:
+            steps.append((lambda x, u: saturation(x, u, self.saturation), 1))
+        if self.grey:
+            steps.append((lambda x, u: without_colour(x, u, self.grey), 1))
         return steps
 
     @property

@@ -105,6 +105,9 @@ class Augment(Section):
     aspect: float = setting(1.0, "largest ratio of the sides of that crop (1: it is a square)", low=1.0, high=4.0)
     side: int = setting(0, "pixels a side to which that crop is resized (0: the image's)", low=0)
     brightness: float = setting(0.0, "largest random relative change of brightness", low=0, high=1)
+    contrast: float = setting(0.0, "largest random relative change of contrast", low=0, high=1)
+    saturation: float = setting(0.0, "largest random relative change of the strength of colours", low=0, high=1)
+    grey: float = setting(0.0, "share of views in shades of grey", low=0, high=1)
     cached: bool = setting(False, "pick one of the cached views (network.cached_views)")
 
     def __post_init__(self) -> None:
