@@ -7,6 +7,7 @@ what a dying child process raises comes first, ``asked`` still knows.
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RESUMED, REPEATED = ("demo", "run", "discover", "refine"), ("reproduce",)
+WORKER_ENDED = "DataLoader worker"  # begins what torch says of one
 IMPATIENT = 3.0  # seconds after which a second signal ends the process without further ado
 
 _asked: tuple[int, float] | None = None  # signal and time
@@ -91,6 +93,21 @@ def _heed(number: int, frame: FrameType | None) -> None:
     global _asked
     if _asked is None:
         _asked = (number, time.monotonic())
+        _expect_deaths()
         raise Stopped
     if time.monotonic() - _asked[1] > IMPATIENT:
         os._exit(128 + number)
+
+
+def _expect_deaths() -> None:
+    """Let nothing be printed of what a stop brings about in destructors, which Python does with all they raise.
+
+    A signal to all processes ends those that decode images too, and torch raises the news wherever this one is by then.
+    """
+    others = sys.unraisablehook
+
+    def hook(raised: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(raised.exc_value, Stopped) and WORKER_ENDED not in str(raised.exc_value):
+            others(raised)
+
+    sys.unraisablehook = hook  # for good: destructors are the last thing that a process does

@@ -5,13 +5,16 @@ there is a network, so that workers that stay are small ones, and later passes n
 """
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
+from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from autonovel.errors import AutonovelError
+from autonovel.stopping import WORKER_ENDED
 
 AHEAD = 4  # orders that each worker may have done ahead
 
@@ -58,7 +61,7 @@ def deaths_explained() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if "DataLoader worker" not in str(error):
+        if WORKER_ENDED not in str(error):
             raise
         raise _death(error) from error
 
@@ -111,6 +114,7 @@ class Crew:
                 pin_memory=work.pinned,
                 prefetch_factor=AHEAD,
                 persistent_workers=True,
+                worker_init_fn=_hang_up_quietly,
             )
         return self._loader
 
@@ -133,6 +137,17 @@ class _Orders:
 
     def __iter__(self) -> Iterator[Any]:
         return self.coming
+
+
+def _hang_up_quietly(number: int) -> None:
+    """Let a worker say nothing when this process, stopped, leaves while a batch is handed over."""
+    others = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not isinstance(error, EOFError | ConnectionError):
+            others(kind, error, trace)
+
+    sys.excepthook = hook
 
 
 def _as_it_is(done: Any) -> Any:
