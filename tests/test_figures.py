@@ -261,6 +261,9 @@ def test_the_two_systems_may_lie_in_two_runs(tmp_path: Path) -> None:
         assert systems[primary]["same_class_neighbours"] == purity(counts)
     assert list(drawn["curves"].numbers["variants"]) == ["full method"]
     assert drawn["curves"].numbers["system"] == "rankstats"
+    (folder / "truth.safetensors").unlink()
+    _, left_out = draw_figures([tmp_path], ignore)
+    assert f"nobody knows the true classes of {folder}" in left_out["old-and-new"]
 
 
 def test_many_classes_leave_the_old_ones_grey(tmp_path: Path) -> None:

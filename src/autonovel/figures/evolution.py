@@ -8,7 +8,7 @@ import torch
 from autonovel.embedding import Embedding
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
-from autonovel.figures.maps import comparable
+from autonovel.figures.maps import comparable, true_classes
 from autonovel.figures.neighbours import NEAREST, neighbour_counts, purity
 from autonovel.figures.runs import GROWN, JOINT, PLAIN, Run, Study
 from autonovel.kept import KeptFeatures, Truth, kept_features
@@ -55,10 +55,7 @@ def _source(study: Study) -> tuple[Run, str, Truth]:
         for system in (PLAIN, GROWN):
             place = run.system(system)
             if place and run.embedding(system) and any((place / "stages" / JOINT).glob("embedding-epoch-*")):
-                truth = run.truth()
-                if truth is None:
-                    raise CannotDrawError(f"nobody knows the true classes of {run.folder}, which would colour it.")
-                return run, system, truth
+                return run, system, true_classes(run)
     raise CannotDrawError(
         "no finished run of the unchanged recipe has kept features. Run it with "
         "--set joint.keep_embeddings_at=[0,30,90] (or other epochs)."

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from autonovel.figures.figure import CannotDrawError, Tick
+from autonovel.figures.runs import Run
+from autonovel.kept import Truth
 from autonovel.report.tsne import FEWEST, project
 
 
@@ -25,3 +27,11 @@ def comparable(
         made.append(project(points, made[-1] if made else None))
     tick(f"{name}: t-SNE", len(features), len(features))
     return made
+
+
+def true_classes(run: Run) -> Truth:
+    """Return the classes that colour a map of the images of ``run``."""
+    truth = run.truth()
+    if truth is None:
+        raise CannotDrawError(f"nobody knows the true classes of {run.folder}, which would colour it.")
+    return truth

@@ -11,7 +11,7 @@ from autonovel.embedding import Embedding
 from autonovel.errors import UsageError
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
-from autonovel.figures.maps import comparable
+from autonovel.figures.maps import comparable, true_classes
 from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_counts, overlap, purity
 from autonovel.figures.runs import GROWN, PLAIN, Run, Study
 from autonovel.kept import Truth
@@ -70,10 +70,8 @@ def _source(study: Study) -> tuple[dict[str, Run], Truth]:
             there = [run for run in runs if run.seed == seed and run.embedding(system)]
             found |= {system: there[0]} if there else {}
         if len(found) == 2:
-            truths = [run.truth() for run in found.values()]
-            if truths[0] is None or truths[1] is None:
-                raise CannotDrawError(f"nobody knows the true classes of {found[PLAIN].folder}, which would colour it.")
-            return found, truths[0]
+            truths = {system: true_classes(run) for system, run in found.items()}
+            return found, truths[PLAIN]
     raise CannotDrawError(
         f"no finished run of the unchanged recipe holds the features of both systems, {PLAIN} and {GROWN}. Run it with "
         f'--set run.systems=["{PLAIN}","{GROWN}"].'
