@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 TINY = Path(__file__).parent / "tiny.toml"
+BESIDE = ("--set", "run.parallel=true")  # its two trained systems as processes beside each other
 
 
 def autonovel(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import autonovel as package
-from runs import TINY, autonovel, environment
+from runs import BESIDE, TINY, autonovel, environment
 
 
 def test_version() -> None:
@@ -168,7 +168,7 @@ def test_a_collapse_is_caught(tmp_path: Path) -> None:
 def test_a_collapse_beside_ends_the_whole_run(tmp_path: Path) -> None:
     """The companion's failure is the run's failure, with its own words and exit code."""
     provoke = ["--set", "joint.lr=1e30", "--set", "joint.schedule=constant"]
-    done = autonovel("run", TINY, "--out", tmp_path / "run", "--device", "cpu", *provoke)
+    done = autonovel("run", TINY, *BESIDE, "--out", tmp_path / "run", "--device", "cpu", *provoke)
     assert done.returncode == 3
     assert "no longer a finite number" in done.stderr
 
@@ -186,7 +186,7 @@ def test_ctrl_c_leaves_a_resumable_run(tmp_path: Path) -> None:
 
     folder = tmp_path / "run"
     process = subprocess.Popen(
-        [sys.executable, "-m", "autonovel", "run", str(TINY), "--out", str(folder), "--device", "cpu"],
+        [sys.executable, "-m", "autonovel", "run", str(TINY), *BESIDE, "--out", str(folder), "--device", "cpu"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells ignore it in the background
     )  # fmt: skip
@@ -197,7 +197,7 @@ def test_ctrl_c_leaves_a_resumable_run(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "--resume" in errors
-    assert autonovel("run", TINY, "--out", folder, "--device", "cpu", "--resume").returncode == 0
+    assert autonovel("run", TINY, *BESIDE, "--out", folder, "--device", "cpu", "--resume").returncode == 0
 
 
 def test_going_on_with_numbers_that_are_not_finite_delivers_nothing(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_count_of_other_images_is_told(finished: Path) -> None:
 def test_a_run_keeps_what_its_systems_say_and_tells_it(tmp_path: Path) -> None:
     from runs import TINY
 
-    done = autonovel("run", TINY, "--out", tmp_path / "run", "--set", "run.parallel=false", "--device", "cpu")
+    done = autonovel("run", TINY, "--out", tmp_path / "run", "--set", "run.map_points=90", "--device", "cpu")
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert results["agreement"]["systems"] == ["rankstats-incremental", "rankstats", "kmeans", "kmeans-pixels"]
@@ -171,8 +171,8 @@ def test_a_run_keeps_what_its_systems_say_and_tells_it(tmp_path: Path) -> None:
     again = autonovel("report", tmp_path / "run")
     assert again.returncode == 0 and told in text_of((tmp_path / "run" / "report.html").read_text())
     facts = text_of(html).split("Facts")[-1]
-    assert "autonovel run … --out … --set run.parallel=false" in facts and str(tmp_path) not in html
-    assert "Where it departs from its recipe" in facts and "run.parallel = false" in facts
+    assert "autonovel run … --out … --set run.map_points=90" in facts and str(tmp_path) not in html
+    assert "Where it departs from its recipe" in facts and "run.map_points = 90" in facts
 
 
 def test_large_confusions_are_listed(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from runs import TINY, autonovel, journal, numbers
+from runs import BESIDE, TINY, autonovel, journal, numbers
 from stopped_runs import in_journal, stop_when
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    done = autonovel("run", TINY, "--out", folder, "--device", "cpu")
+    done = autonovel("run", TINY, *BESIDE, "--out", folder, "--device", "cpu")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -32,9 +32,10 @@ def test_a_stopped_run_resumes_to_the_same_numbers(
     tmp_path: Path, undisturbed: Path, file: str, stage: str, epoch: int, number: signal.Signals, group: bool
 ) -> None:
     folder = tmp_path / "run"
-    stop_when(in_journal(folder / file, stage, epoch), number, group, "run", TINY, "--out", folder, "--device", "cpu")
+    common = ("run", TINY, *BESIDE, "--out", folder, "--device", "cpu")
+    stop_when(in_journal(folder / file, stage, epoch), number, group, *common)
     assert not (folder / "results.json").exists()
-    resumed = autonovel("run", TINY, "--out", folder, "--device", "cpu", "--resume")
+    resumed = autonovel(*common, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert numbers(folder) == numbers(undisturbed)
     assert len(json.loads((folder / "run.json").read_text())["parts"]) == 2
@@ -48,7 +49,7 @@ def test_no_step_is_lost_or_repeated(undisturbed: Path) -> None:
 
 def test_resuming_a_finished_run_changes_nothing(undisturbed: Path) -> None:
     before = numbers(undisturbed)
-    again = autonovel("run", TINY, "--out", undisturbed, "--device", "cpu", "--resume")
+    again = autonovel("run", TINY, *BESIDE, "--out", undisturbed, "--device", "cpu", "--resume")
     assert again.returncode == 0, again.stderr
     assert numbers(undisturbed) == before
 
@@ -62,7 +63,7 @@ def test_an_existing_folder_is_not_touched(undisturbed: Path) -> None:
 
 
 def test_resuming_with_other_settings_is_refused(undisturbed: Path) -> None:
-    other = autonovel("run", TINY, "--out", undisturbed, "--resume", "--seed", "3")
+    other = autonovel("run", TINY, *BESIDE, "--out", undisturbed, "--resume", "--seed", "3")
     assert other.returncode == 2
     assert "seed: 0 there, 3 now" in other.stderr
 
@@ -78,7 +79,7 @@ def test_evaluate_repeats_the_scores_of_the_run(undisturbed: Path) -> None:
 @pytest.mark.slow
 def test_a_run_done_stage_by_stage_ends_with_the_same_numbers(tmp_path: Path, undisturbed: Path) -> None:
     folder = tmp_path / "run"
-    common = ("run", TINY, "--out", folder, "--device", "cpu")
+    common = ("run", TINY, *BESIDE, "--out", folder, "--device", "cpu")
     first = autonovel(*common, "--stages", "1")
     assert first.returncode == 0 and "Stage 1 is done" in first.stdout, first.stderr
     assert (folder / "stages/1-rotation/stage.json").exists() and not (folder / "stages/2-supervised").exists()

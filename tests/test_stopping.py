@@ -13,7 +13,7 @@ from rich.console import Console
 
 from autonovel import side_by_side, stopping
 from autonovel.errors import AutonovelError
-from runs import TINY, autonovel, numbers
+from runs import BESIDE, TINY, autonovel, numbers
 from stopped_runs import in_journal, stop_when
 
 ALONE = ['run.systems=["rankstats"]', "run.report=false"]
@@ -177,7 +177,7 @@ def test_a_run_stopped_in_a_stage_goes_on_to_the_same_numbers(
     tmp_path: Path, stage: str, number: signal.Signals, group: bool
 ) -> None:
     folder, plain = tmp_path / "run", tmp_path / "plain"
-    common: list[object] = ["run", TINY, "--device", "cpu"]
+    common: list[object] = ["run", TINY, *BESIDE, "--device", "cpu"]
     stop_when(in_journal(folder / "metrics.jsonl", stage, 1), number, group, *common, "--out", folder)
     assert autonovel(*common, "--out", folder, "--resume").returncode == 0
     assert autonovel(*common, "--out", plain).returncode == 0
