@@ -48,7 +48,7 @@ def test_a_signal_is_an_interruption_with_an_exit_code_of_its_own(in_the_foregro
         stopping.check()
 
 
-def test_what_a_stop_brings_about_in_destructors_is_not_printed(
+def test_what_a_stop_brings_about_in_destructors_and_at_the_exit_is_not_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A signal to all processes ends the workers too, and torch's news of it may find this process in a destructor."""
@@ -62,6 +62,7 @@ def test_what_a_stop_brings_about_in_destructors_is_not_printed(
 
     death = RuntimeError("DataLoader worker (pid 7) is killed by signal: Terminated. ")
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     with stopping.heeded():
         Raises(death)
         assert "killed by signal" in capsys.readouterr().err  # before a stop was asked for, it is
@@ -69,9 +70,12 @@ def test_what_a_stop_brings_about_in_destructors_is_not_printed(
             os.kill(os.getpid(), signal.SIGTERM)
     for error in (death, stopping.Stopped()):
         Raises(error)
+        sys.excepthook(type(error), error, None)  # as finalizers at the exit do
         assert not capsys.readouterr().err
     Raises(RuntimeError("something else"))
     assert "something else" in capsys.readouterr().err
+    sys.excepthook(OSError, OSError("a third"), None)
+    assert "a third" in capsys.readouterr().err
 
 
 def test_a_stop_is_not_taken_for_a_failure_of_one_run(monkeypatch: pytest.MonkeyPatch, in_the_foreground: None) -> None:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from types import FrameType
+from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 RESUMED, REPEATED = ("demo", "run", "discover", "refine"), ("reproduce",)
@@ -100,14 +100,22 @@ def _heed(number: int, frame: FrameType | None) -> None:
 
 
 def _expect_deaths() -> None:
-    """Let nothing be printed of what a stop brings about in destructors, which Python does with all they raise.
+    """Let nothing be printed of what a stop brings about in destructors and at the exit, which Python does otherwise.
 
     A signal to all processes ends those that decode images too, and torch raises the news wherever this one is by then.
     """
-    others = sys.unraisablehook
+    destructors, others = sys.unraisablehook, sys.excepthook
 
-    def hook(raised: "sys.UnraisableHookArgs") -> None:
-        if not isinstance(raised.exc_value, Stopped) and WORKER_ENDED not in str(raised.exc_value):
-            others(raised)
+    def unraisable(raised: "sys.UnraisableHookArgs") -> None:
+        if not _of_the_stop(raised.exc_value):
+            destructors(raised)
 
-    sys.unraisablehook = hook  # for good: destructors are the last thing that a process does
+    def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not _of_the_stop(error):
+            others(kind, error, trace)
+
+    sys.unraisablehook, sys.excepthook = unraisable, uncaught  # for good: a process ends with its destructors
+
+
+def _of_the_stop(error: BaseException | None) -> bool:
+    return isinstance(error, Stopped) or WORKER_ENDED in str(error)
