@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from autonovel import side_by_side, stopping
+from autonovel.data import crew
 from autonovel.errors import AutonovelError
 from runs import BESIDE, TINY, autonovel, numbers
 from stopped_runs import in_journal, stop_when
@@ -76,6 +77,18 @@ def test_what_a_stop_brings_about_in_destructors_and_at_the_exit_is_not_printed(
     assert "something else" in capsys.readouterr().err
     sys.excepthook(OSError, OSError("a third"), None)
     assert "a third" in capsys.readouterr().err
+
+
+def test_a_worker_whose_batch_nobody_takes_is_quiet_about_that_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    crew._hang_up_quietly(0)
+    for error in (EOFError(), ConnectionResetError()):
+        sys.excepthook(type(error), error, None)
+        assert not capsys.readouterr().err
+    sys.excepthook(OSError, OSError("another"), None)
+    assert "another" in capsys.readouterr().err
 
 
 def test_a_stop_is_not_taken_for_a_failure_of_one_run(monkeypatch: pytest.MonkeyPatch, in_the_foreground: None) -> None:

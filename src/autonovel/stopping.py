@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -104,18 +104,26 @@ def _expect_deaths() -> None:
 
     A signal to all processes ends those that decode images too, and torch raises the news wherever this one is by then.
     """
-    destructors, others = sys.unraisablehook, sys.excepthook
+    others = sys.unraisablehook
 
-    def unraisable(raised: "sys.UnraisableHookArgs") -> None:
+    def hook(raised: "sys.UnraisableHookArgs") -> None:
         if not _of_the_stop(raised.exc_value):
-            destructors(raised)
+            others(raised)
 
-    def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if not _of_the_stop(error):
-            others(kind, error, trace)
-
-    sys.unraisablehook, sys.excepthook = unraisable, uncaught  # for good: a process ends with its destructors
+    sys.unraisablehook = hook  # for good: a process ends with its destructors
+    leave_unprinted(_of_the_stop)
 
 
 def _of_the_stop(error: BaseException | None) -> bool:
     return isinstance(error, Stopped) or WORKER_ENDED in str(error)
+
+
+def leave_unprinted(expected: Callable[[BaseException], bool]) -> None:
+    """Let this process print nothing of ``expected`` errors that nobody catches; of others, what it did before."""
+    others = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not expected(error):
+            others(kind, error, trace)
+
+    sys.excepthook = hook

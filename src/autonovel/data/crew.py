@@ -5,16 +5,14 @@ there is a network, so that workers that stay are small ones, and later passes n
 """
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from autonovel.errors import AutonovelError
-from autonovel.stopping import WORKER_ENDED
+from autonovel.stopping import WORKER_ENDED, leave_unprinted
 
 AHEAD = 4  # orders that each worker may have done ahead
 
@@ -141,13 +139,7 @@ class _Orders:
 
 def _hang_up_quietly(number: int) -> None:
     """Let a worker say nothing when this process, stopped, leaves while a batch is handed over."""
-    others = sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if not isinstance(error, EOFError | ConnectionError):
-            others(kind, error, trace)
-
-    sys.excepthook = hook
+    leave_unprinted(lambda error: isinstance(error, EOFError | ConnectionError))
 
 
 def _as_it_is(done: Any) -> Any:
