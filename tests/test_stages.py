@@ -335,7 +335,7 @@ class ByHand:
         self.new, self.new_hat = (linear(x.double().numpy(), model.heads["new"]) for x in (z, z_hat))
         self.chosen = [max(range(N_NEW), key=row.__getitem__) for row in self.new]
 
-    def terms(self, rise: float, epoch: float = 0.0) -> dict[str, float]:
+    def terms(self, rise: float) -> dict[str, float]:
         s, out = self.s, {}
         everything = [True] * len(self.y)
         p, p_hat = softmax(self.new), softmax(self.new_hat)
@@ -349,8 +349,7 @@ class ByHand:
         out["consistency"] = s.weight * rise * (known + new)
         if self.incremental:
             targets = [N_KNOWN + chosen for chosen in self.chosen]
-            weight = s.pseudo_weight + (s.pseudo_head_weight if epoch >= s.pseudo_head_from * s.epochs else 0)
-            out["pseudo"] = weight * rise * selftest.cross_entropy(self.known, targets, self.unlabelled)
+            out["pseudo"] = s.pseudo_weight * rise * selftest.cross_entropy(self.known, targets, self.unlabelled)
         return out
 
     def notes(self, truth: list[int] | None) -> dict[str, Any]:
@@ -378,7 +377,6 @@ CASES: list[dict[str, Any]] = [
     {"rank_by": "magnitude"},
     {"k": 3},
     {"views": "separate", "weight": 0.7, "pseudo_weight": 2.0},
-    {"pseudo_head_weight": 0.6, "pseudo_head_from": 0.3, "epochs": 10},
     {
         "bce_views": "one",
         "consistency_on": "own",
@@ -393,20 +391,6 @@ def pixel_case(incremental: bool, **switches: Any) -> tuple[Joint, Model, Batch]
     stage = joint(incremental, **({"augment": Augment(flip=True), "ramp_epochs": 5.0} | switches))
     model = pixel_model(stage, SIDE * SIDE, MEAN)
     return stage, model, batch_of(patterned(), stage.n_draws, torch.randperm(24, generator=draws.generator(3)))
-
-
-@pytest.mark.parametrize(("weights", "reaches_features"), [((0.0, 1.0), False), ((1.0, 0.0), True), ((1.0, 1.0), True)])
-def test_pseudo_labels_of_the_head_leave_the_features_alone(
-    monkeypatch: pytest.MonkeyPatch, weights: tuple[float, float], reaches_features: bool
-) -> None:
-    switches = {"pseudo_weight": weights[0], "pseudo_head_weight": weights[1], "pseudo_head_from": 0.0}
-    stage, model, batch = pixel_case(True, **switches)
-    scale, plain = torch.ones((), requires_grad=True), model.features
-    monkeypatch.setattr(model, "features", lambda *images: scale * plain(*images))
-    stage.step(model, batch, progress(40))["pseudo"].backward()
-    assert (scale.grad is not None and bool(scale.grad != 0)) == reaches_features
-    gradient = next(iter(model.heads["known"].parameters())).grad
-    assert gradient is not None and bool((gradient[-N_NEW:] != 0).any())
 
 
 @pytest.mark.parametrize("incremental", [False, True])
@@ -429,7 +413,7 @@ def test_joint_equals_the_oracles(
 ) -> None:
     stage, model, batch = pixel_case(incremental, ramp_by=ramp_by, **switches)
     found = values(stage.step(model, batch, progress(step)))
-    wanted = ByHand(stage, model, batch).terms(rise, step / 8)
+    wanted = ByHand(stage, model, batch).terms(rise)
     assert list(found) == list(wanted)
     assert found == pytest.approx(wanted, rel=1e-4)
 

@@ -165,12 +165,7 @@ class Joint:
             terms["consistency"] = s.weight * rise * agreement
         if self.incremental:
             targets = pseudo_labels(new.logits, self.n_known)
-            pseudo = s.pseudo_weight * cross_entropy(known, targets, unlabelled)
-            if s.pseudo_head_weight:
-                by_head = model.logits(z.detach(), "known")
-                late = (progress.epoch >= s.pseudo_head_from * s.epochs).float()
-                pseudo = pseudo + late * s.pseudo_head_weight * cross_entropy(by_head, targets, unlabelled)
-            terms["pseudo"] = new.decided * rise * pseudo
+            terms["pseudo"] = new.decided * rise * s.pseudo_weight * cross_entropy(known, targets, unlabelled)
         note_usage(progress, new.logits, unlabelled * new.decided)
         note_usage(progress, known, labelled, KNOWN_USAGE)
         return terms

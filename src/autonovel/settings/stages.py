@@ -133,11 +133,6 @@ class Joint(Stage):
     ramp_by: str = setting("step", "the ramp moves every step, or every epoch (published code)",
                            choices=("step", "epoch"))  # fmt: skip
     pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
-    pseudo_head_weight: float = setting(0.0, "weight of a further term of them that teaches the grown head alone and "
-                                        "leaves the features as they are: in a short training the former hardly tells "
-                                        "new classes from old", low=0)  # fmt: skip
-    pseudo_head_from: float = setting(0.8, "share of the epochs after which that term counts; earlier, what it makes "
-                                      "sure of is still wrong too often", low=0, high=1)  # fmt: skip
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip
 

@@ -19,7 +19,6 @@ REMEDIES = (
     "ramp_epochs",
     "weight",
     "pseudo_weight",
-    "pseudo_head_weight",
     "group",
     "group_per_class",
     "weight_decay",
