@@ -156,7 +156,7 @@ def test_with_enough_known_classes_stage_2_is_trained_without_the_probes(tmp_pat
     assert (refitted / "model.safetensors").read_bytes() != weights
 
 
-@pytest.mark.parametrize("number", [2, 8])
+@pytest.mark.parametrize("number", [pytest.param(2, marks=pytest.mark.full), 8])
 def test_a_number_other_than_the_true_one_is_trained_scored_and_reported(tmp_path: Path, number: int) -> None:
     run = tmp_path / "run"
     told = autonovel(

@@ -23,7 +23,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("file", "stage", "epoch", "number", "group"),
     [
         ("metrics.jsonl", "1-rotation", 1, signal.SIGINT, True),
-        ("metrics.jsonl", "2-supervised", 2, signal.SIGKILL, False),
+        pytest.param("metrics.jsonl", "2-supervised", 2, signal.SIGKILL, False, marks=pytest.mark.full),
         ("metrics.jsonl", "3-joint", 2, signal.SIGKILL, False),
         ("systems/rankstats/metrics.jsonl", "3-joint", 1, signal.SIGTERM, False),
     ],
