@@ -1,7 +1,7 @@
 # make demo       set up .venv and show the whole method on 5,000 digits (ARGS="--seed 1" to vary it)
 # make test       set up .venv, lint, type-check and test
 # make test-full  the long tests too
-# make coverage   the tests again, with the lines that none of them reaches; a tenth slower
+# make coverage   make test, slower, with the lines that no test reaches
 # make faults     kills, full disks and power cuts at every step at the file system (ARGS="--minutes 10" for a part of it)
 # make test-gpu   the tests of CUDA-only code, on a machine that has it
 # make fuzz       every parser of outside data, ten minutes in all (ARGS="30" for thirty); a table of what was tried
@@ -33,8 +33,8 @@ demo: $(VENV)/installed-demo
 test: lint
 	$(PYTEST) -m "not full and not gpu" $(ARGS)
 
-coverage: $(VENV)/installed-dev
-	$(PYTEST) -m "not full and not gpu" --cov --cov-report=term --cov-fail-under=95 $(ARGS)
+coverage:
+	$(MAKE) test ARGS="--cov --cov-report=term --cov-fail-under=95 $(ARGS)"
 
 test-full: lint
 	$(PYTEST) -m "not gpu" $(ARGS)

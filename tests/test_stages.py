@@ -393,6 +393,16 @@ def pixel_case(incremental: bool, **switches: Any) -> tuple[Joint, Model, Batch]
     return stage, model, batch_of(patterned(), stage.n_draws, torch.randperm(24, generator=draws.generator(3)))
 
 
+def test_pseudo_labels_teach_the_features_and_the_grown_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, model, batch = pixel_case(True)
+    scale, plain = torch.ones((), requires_grad=True), model.features
+    monkeypatch.setattr(model, "features", lambda *images: scale * plain(*images))
+    stage.step(model, batch, progress(40))["pseudo"].backward()
+    assert scale.grad is not None and bool(scale.grad != 0)
+    gradient = next(iter(model.heads["known"].parameters())).grad
+    assert gradient is not None and bool((gradient[-N_NEW:] != 0).any())
+
+
 @pytest.mark.parametrize("incremental", [False, True])
 @pytest.mark.parametrize("switches", CASES, ids=str)
 @pytest.mark.parametrize(
