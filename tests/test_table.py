@@ -39,6 +39,11 @@ def test_runs_with_other_settings_are_never_averaged() -> None:
     assert [(row.recipe, row.ours) for row in found] == [("cifar10-fast", "90.0"), ("cifar10-fast joint.k=3", "50.0")]
 
 
+def test_a_sweep_stands_in_the_order_of_its_numbers() -> None:
+    found = table.rows([result(0, 0.9, changed={"joint.k": k}) for k in (10, 2, 1)] + [result(0, 0.9)])
+    assert [row.recipe.removeprefix("cifar10-fast") for row in found] == ["", *(f" joint.k={k}" for k in (1, 2, 10))]
+
+
 def test_what_is_only_shown_or_kept_makes_no_other_recipe() -> None:
     changed = {"run.map_points": 50, "joint.keep_embeddings_at": [0, 30], "joint.watch": 0, "incremental.watch": 9}
     (row,) = table.rows([result(0, 0.9), result(1, 0.9, changed=changed)])

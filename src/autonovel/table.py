@@ -1,5 +1,6 @@
 """Results of many runs as one table beside the paper's."""
 
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def rows(results: Sequence[Results]) -> list[Row]:
 
 def _rows(results: Sequence[Results]) -> list[Row]:
     out = []
-    for recipe in sorted({_name(r) for r in results}):
+    for recipe in sorted({_name(r) for r in results}, key=_by_numbers):
         runs = sorted((r for r in results if _name(r) == recipe), key=lambda r: int(r["seed"]))
         for system in LABELS:
             scored = [r for r in runs if (r["systems"].get(system) or {}).get("acc") is not None]
@@ -130,6 +131,11 @@ def _name(results: Results) -> str:
     """Return the recipe with the settings that were changed, so that unlike runs are never averaged."""
     changed = {k: v for k, v in (results.get("changed") or {}).items() if not k.startswith(WITHOUT_EFFECT)}
     return str(results["recipe"]) + "".join(f" {key}={value}" for key, value in sorted(changed.items()))
+
+
+def _by_numbers(name: str) -> list[Any]:
+    """Return a key that puts k = 2 before k = 10: words and numbers in turn."""
+    return [int(piece) if piece.isdecimal() else piece for piece in re.split(r"(\d+)", name)]
 
 
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
