@@ -235,6 +235,12 @@ def test_table_of_parts_over_seeds(tmp_path: Path) -> None:
     assert "wrong by 1.0 in the mean over parts and seeds" in text
 
 
+def test_tables_of_parts_stand_in_the_order_of_their_rows() -> None:
+    """Of a sweep that is the order of its numbers."""
+    text = markdown([part_results(0, 0.9, 26) | {"changed": {"joint.k": k}} for k in (10, 2)])
+    assert text.index("Parts of `omniglot joint.k=2`") < text.index("Parts of `omniglot joint.k=10`")
+
+
 def orders(folder: Path, *sets: str) -> list[RunOrder]:
     changes = ('run.systems=["rankstats"]', "run.report=false", "run.checkpoint_seconds=20", *sets)
     return [

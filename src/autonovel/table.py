@@ -100,7 +100,7 @@ def rows(results: Sequence[Results]) -> list[Row]:
 
 def _rows(results: Sequence[Results]) -> list[Row]:
     out = []
-    for recipe in sorted({_name(r) for r in results}, key=_by_numbers):
+    for recipe in _names(results):
         runs = sorted((r for r in results if _name(r) == recipe), key=lambda r: int(r["seed"]))
         for system in LABELS:
             scored = [r for r in runs if (r["systems"].get(system) or {}).get("acc") is not None]
@@ -133,9 +133,10 @@ def _name(results: Results) -> str:
     return str(results["recipe"]) + "".join(f" {key}={value}" for key, value in sorted(changed.items()))
 
 
-def _by_numbers(name: str) -> list[Any]:
-    """Return a key that puts k = 2 before k = 10: words and numbers in turn."""
-    return [int(piece) if piece.isdecimal() else piece for piece in re.split(r"(\d+)", name)]
+def _names(results: Sequence[Results]) -> list[str]:
+    """Return the names of ``results`` in the order of their words and numbers: k = 2 before k = 10."""
+    names = {_name(r) for r in results}
+    return sorted(names, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)])
 
 
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
@@ -209,8 +210,9 @@ def markdown(results: Sequence[Results], not_run: Mapping[str, str] = NOTHING) -
     departures = {str(r["recipe"]): r.get("departures") or [] for r in results}
     for recipe, told in sorted(departures.items()):
         lines += ["", f"`{recipe}` departs from the paper: {'; '.join(told) or 'nowhere known'}."]
-    for name in sorted({_name(r) for r in results if r.get("each")}):
-        lines += part_table(name, [r for r in results if r.get("each") and _name(r) == name])
+    in_parts = [r for r in results if r.get("each")]
+    for name in _names(in_parts):
+        lines += part_table(name, [r for r in in_parts if _name(r) == name])
     return "\n".join(lines)
 
 
