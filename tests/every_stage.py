@@ -24,6 +24,7 @@ N_KNOWN, N_NEW = 2, 2
 OF_METHODS = {
     "joint": ("rankstats", 0, "joint", "lr"),
     "starts": ("rankstats", 0, "joint", "lr"),
+    "fixed views": ("rankstats", 0, "joint", "lr"),
     "incremental": ("rankstats-incremental", 0, "incremental", "lr"),
     "similarity": ("kcl", 0, "similarity", "lr"),
     "kcl": ("kcl", 1, "kcl", "lr"),
@@ -40,7 +41,10 @@ QUICK = {
 }  # fmt: skip
 
 
-ALWAYS = {"starts": {"starts": 3, "starts_until": 0.5}}
+ALWAYS: dict[str, dict[str, Any]] = {
+    "starts": {"starts": 3, "starts_until": 0.5},
+    "fixed views": {"fixed_views": 3, "frozen": ("stem", "block1"), "frozen_batchnorm": "eval"},
+}
 
 
 def some_images(seed: int = 0) -> ImageSet:

@@ -82,6 +82,10 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
     linear = LinearClassifier(settings.Linear(epochs=n, batch_size=12, lr=0.01), N_KNOWN, 0)
     cluster = (N_NEW, "batch", 0)
     pretrain = settings.Pretrain(epochs=n, **COMMON)
+    settled: dict[str, Any] = {
+        "frozen": ("stem", "block1"),
+        "frozen_batchnorm": "everywhere" if DEVICE.type == "cpu" else "eval",
+    }
     episodes = replace(pretrain, classes_per_batch=3, support=2, lr=1e-5)
     return {
         "rotation, four": lambda: [Rotation(pretrain, 0)],
@@ -91,6 +95,7 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
         "supervised": lambda: [supervised],
         "joint": lambda: [supervised, Joint(joint, N_KNOWN, N_NEW, 0)],
         "joint, starts": lambda: [Joint(replace(joint, starts=3, starts_until=0.5), N_KNOWN, N_NEW, 0)],
+        "joint, fixed views": lambda: [supervised, Joint(replace(joint, fixed_views=3, **settled), N_KNOWN, N_NEW, 0)],
         "joint, own": lambda: [Joint(replace(joint, consistency_on="own"), N_KNOWN, N_NEW, 0)],
         "joint, merged": lambda: [Joint(replace(joint, batch="merged", views="separate"), N_KNOWN, N_NEW, 0)],
         "joint, incremental, groups": lambda: [Joint(replace(joint, group=3), N_KNOWN, N_NEW, 0, incremental=True)],

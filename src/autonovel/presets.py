@@ -10,6 +10,7 @@ _AS_RUN = {
     "joint.group": 0,
     "joint.group_per_class": 0.0,
     "joint.starts": 1,
+    "joint.fixed_views": 0,
     "dtc.views": "separate",
 }
 

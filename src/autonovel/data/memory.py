@@ -40,6 +40,13 @@ def _of_the_container() -> int:
         return 1 << 62
 
 
+def free_bytes(device: torch.device) -> tuple[int, str]:
+    """Return the memory that is free where ``device`` computes, and what people call it."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0], "GPU memory"
+    return available_bytes(), "memory"
+
+
 def choose(wanted: str, size: int, held: bool, device: torch.device) -> tuple[str, str]:
     """Return the loader for images of ``size`` bytes, ``resident`` or ``streaming``, and why.
 
@@ -53,7 +60,7 @@ def choose(wanted: str, size: int, held: bool, device: torch.device) -> tuple[st
         return wanted, f"data.loader = {wanted}"
     free, where = available_bytes(), "memory"
     if device.type == "cuda":
-        on_device = torch.cuda.mem_get_info(device)[0]
+        on_device, _ = free_bytes(device)
         if held or on_device < free:
             free, where = on_device, "GPU memory"
     elif held:

@@ -4,6 +4,7 @@ Two images whose k strongest features are the same probably show the same class;
 of a batch at a time, teaches the head η^u of the new classes while η^l keeps the known ones.
 """
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
+from autonovel.methods.fixed_views import FixedViews
 from autonovel.methods.method import Problem
 from autonovel.methods.new_heads import choose_tightest, outputs
 from autonovel.methods.notes import KNOWN_USAGE, note_pairs, note_usage
@@ -59,8 +61,15 @@ class Joint:
 
     @property
     def n_draws(self) -> int:
-        """Return the draws of two views."""
-        return 2 * augmentation(self.settings).n_draws
+        """Return the draws of two views; of fixed ones, of the choice of two."""
+        return 2 if self.settings.fixed_views else 2 * augmentation(self.settings).n_draws
+
+    @functools.cached_property
+    def fixed(self) -> FixedViews | None:
+        """Return the views that are drawn beforehand, where the settings ask for such."""
+        s = self.settings
+        key = draws.stream(self.seed, 47, self.number)
+        return FixedViews(augmentation(s), s.fixed_views, key) if s.fixed_views else None
 
     @property
     def group(self) -> int:
@@ -120,6 +129,10 @@ class Joint:
             epoch_of=s.epoch,
         )
 
+    def begin(self, model: Model, images: ImageSet) -> str:
+        """Compute what can be computed before the first step."""
+        return self.fixed.compute(model, images) if self.fixed else ""
+
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
         """Choose among several starts of the head, when it is time."""
         head, until = model.heads["new"], round(self.settings.starts_until * self.settings.epochs)
@@ -127,7 +140,9 @@ class Joint:
             choose_tightest(model, head, images)
 
     def conclude(self, model: Model, images: ImageSet) -> None:
-        """Leave one head of the new classes."""
+        """Leave one head of the new classes, and no views."""
+        if self.fixed:
+            self.fixed.maps = None
         head = model.heads["new"]
         if isinstance(head, Candidates):
             if not head.chosen:
@@ -141,7 +156,7 @@ class Joint:
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
         """Return the terms of the joint loss for two views of every image."""
         s = self.settings
-        z, z_hat = two_views(s, model, batch)
+        z, z_hat = two_views(s, model, batch, self.fixed)
         known, known_hat = model.logits(z, "known"), model.logits(z_hat, "known")
         new = outputs(model, z, z_hat)
         labelled, unlabelled = batch.labelled, 1 - batch.labelled

@@ -34,9 +34,9 @@ class Adapted(Trunk):
             names = (*own, *(name for name in names if name != PRETRAINED and name not in own))
         super().freeze(names, batchnorm)
 
-    def pooled(self, x: Tensor) -> Tensor:
+    def pooled(self, x: Tensor, skip: int = 0) -> Tensor:
         """Return the pretrained network's own features of images, scaled to unit length if so told."""
-        z = self.average(x, [name for name in self.blocks if name != ADAPTER])
+        z = self.average(x, [name for name in self.blocks if name != ADAPTER][skip:])
         return F.normalize(z) if self.unit_length else z
 
     def without_adapter(self) -> "Adapted":
@@ -44,7 +44,7 @@ class Adapted(Trunk):
         own = OrderedDict((name, block) for name, block in self.blocks.items() if name != ADAPTER)
         return Adapted(Trunk(own, self.n_pooled), 0, self.unit_length)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the features of images (n×c×h×w), or of their pooled features (n×d)."""
-        z = x if x.ndim == 2 else self.pooled(x)
+    def forward(self, x: Tensor, skip: int = 0) -> Tensor:
+        """Return the features of images (n×c×h×w), of their first blocks' output, or of their pooled features (n×d)."""
+        z = x if x.ndim == 2 else self.pooled(x, skip)
         return self.blocks[ADAPTER](z) if ADAPTER in self.blocks else z

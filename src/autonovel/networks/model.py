@@ -69,9 +69,24 @@ class Model(nn.Module):
             pooled: Tensor = used(images)
             return self.whole(pooled.float())
         x = self.normalised(images)
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+        with self._trunk_arithmetic(x):
             z: Tensor = used(x)
         return self.whole(z.float())
+
+    def settled(self, images: Tensor) -> Tensor:
+        """Return what the trunk's settled blocks make of float images in [0, 1], in the trunk's own arithmetic."""
+        x = self.normalised(images)
+        with self._trunk_arithmetic(x):
+            return self.trunk.through(x, self.trunk.settled)
+
+    def features_of_settled(self, x: Tensor) -> Tensor:
+        """Return the ``features`` of images from what ``settled`` made of them."""
+        with self._trunk_arithmetic(x):
+            z: Tensor = self.trunk(x, skip=len(self.trunk.settled))
+        return self.whole(z.float())
+
+    def _trunk_arithmetic(self, x: Tensor) -> torch.autocast:
+        return torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def normalised(self, images: Tensor) -> Tensor:
         """Return images in [0, 1] as the trunk takes them: of larger ones the central square, normalised."""

@@ -1,5 +1,6 @@
 """The feature extractor Φ: named blocks in order, then (unless a network says otherwise) a global average."""
 
+import itertools
 from collections import OrderedDict
 
 import torch
@@ -53,22 +54,33 @@ class Trunk(nn.Module):
                     layer.eval()
         return self
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the n×d features of images."""
-        return self.average(x, list(self.blocks))
+    @property
+    def settled(self) -> list[str]:
+        """Return the leading blocks whose output for an image is the same in every step of a stage.
+
+        They are frozen, and their BatchNorm has fixed statistics.
+        """
+        if self.frozen_batchnorm == "train":
+            return []
+        return list(itertools.takewhile(lambda name: name in self.frozen, self.blocks))
+
+    def forward(self, x: Tensor, skip: int = 0) -> Tensor:
+        """Return the n×d features of images, or of what the first ``skip`` blocks made of them."""
+        return self.average(x, list(self.blocks)[skip:])
 
     def average(self, x: Tensor, names: list[str]) -> Tensor:
-        """Return what the blocks ``names`` make of images, averaged over the image.
+        """Return what the blocks ``names`` make of images, averaged over the image."""
+        return self.pool(self.through(x, names))
 
-        No autograd graph is built through the leading frozen blocks.
-        """
+    def through(self, x: Tensor, names: list[str]) -> Tensor:
+        """Return what the blocks ``names`` make of ``x``; no autograd graph is built through leading frozen ones."""
         grad = torch.is_grad_enabled()
         leading = True
         for name in names:
             leading = leading and name in self.frozen
             with torch.set_grad_enabled(grad and not leading):
                 x = self.blocks[name](x)
-        return self.pool(x)
+        return x
 
     def pool(self, x: Tensor) -> Tensor:
         """Return n×d features of the map that the blocks end with."""

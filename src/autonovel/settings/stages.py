@@ -108,6 +108,9 @@ class Joint(Stage):
                          "labelled ones once (labelled: fixed batches only)", choices=("all", "labelled"))  # fmt: skip
     views: str = setting("joint", "joint: both views in one forward pass; separate: a pass and BatchNorm statistics "
                          "each", choices=("joint", "separate"))  # fmt: skip
+    fixed_views: int = setting(0, "draw so many views of each image beforehand, so that frozen blocks see each only "
+                               "once, where memory allows (0: new views in every step); needs frozen_batchnorm=eval",
+                               low=0)  # fmt: skip
     ce: bool = setting(True, "cross-entropy on the labelled images", "paper, eq. 1")
     bce: bool = setting(True, "pairwise binary cross-entropy on the unlabelled images", "paper, eq. 3")
     consistency: bool = setting(True, "agreement of two views", "paper, eq. 4")
@@ -145,6 +148,14 @@ class Joint(Stage):
         super().__post_init__()
         if not (self.ce or self.bce or self.consistency):
             raise UsageError("ce, bce and consistency are all off; nothing is left to learn from.")
+        if self.fixed_views == 1:
+            raise UsageError("fixed_views is 1, but two views of each image are compared; set at least 2, or 0.")
+        if self.fixed_views and (self.frozen_batchnorm == "train" or not self.frozen):
+            raise UsageError("fixed_views is for frozen blocks whose output never changes; set frozen_batchnorm=eval "
+                             "and name blocks in frozen, or set fixed_views=0.")  # fmt: skip
+        if self.fixed_views and self.augment.cached:
+            raise UsageError("fixed_views and augment.cached both keep views; of a pretrained network's cached views "
+                             "nothing is left to compute. Set fixed_views=0.")  # fmt: skip
         if self.epoch == "labelled" and self.batch == "merged":
             raise UsageError("epoch is labelled, which only batches with a fixed share of labelled images have; "
                              "set batch=fixed, or epoch=all.")  # fmt: skip

@@ -26,7 +26,7 @@ from autonovel.training.health import Health
 from autonovel.training.ranks import ALONE, Ranks
 from autonovel.training.remedies import STOPPED
 from autonovel.training.schedules import learning_rate
-from autonovel.training.stage import Concludes, OnMaterial, Remembers, Stage
+from autonovel.training.stage import Begins, Concludes, OnMaterial, Remembers, Stage
 from autonovel.training.steps import step_kind
 
 SECONDS_BETWEEN_UPDATES = 0.25
@@ -126,6 +126,8 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     memory = stage.memory if isinstance(stage, Remembers) else {}
     content = ranks.lead(lambda: checkpoint.read(saved) if saved.exists() else None)
     first, before = checkpoint.load(saved, model, optimiser, memory, content) if content else (0, 0.0)
+    if isinstance(stage, Begins) and (told := stage.begin(model, images)):
+        context.display.say(told)
     if ranks.first:
         context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs

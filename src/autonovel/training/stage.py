@@ -94,6 +94,14 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
+class Begins(Protocol):
+    """A stage that computes something of all images before its first step, whether it is fresh or resumed."""
+
+    def begin(self, model: Model, images: ImageSet) -> str:
+        """Compute it; return what a person is told of it, if anything."""
+
+
+@runtime_checkable
 class Concludes(Protocol):
     """A stage that, once trained, has something to settle, such as which of several heads stays.
 

@@ -1,0 +1,85 @@
+"""A few views of each image, drawn once for a whole stage, so that frozen blocks need to see each only once.
+
+Half the arithmetic of a joint step is a forward pass through blocks that do not learn.  Where their BatchNorm
+statistics are fixed as well, what they make of a view never changes; with a fixed number of views, all of it can be
+computed before the first step and looked up afterwards.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, cat
+
+from autonovel import draws
+from autonovel.augment import Augmentation
+from autonovel.data import Batch, ImageSet
+from autonovel.data.memory import free_bytes, gigabytes
+from autonovel.networks import Model
+
+SHARE = 0.5  # of the free memory that maps may take: activations and gradients need the rest
+CHUNK = 512
+
+
+@dataclass
+class FixedViews:
+    """Views 0 … count − 1 of every image, each a function of (key, image, view).
+
+    Attributes:
+        augmentation: what a view is.
+        count: views of an image.
+        key: stream of their draws.
+        maps: what the settled blocks make of them, channels last, in row image · count + view; None where that is not
+            computed ahead, and a step makes the same views itself.
+    """
+
+    augmentation: Augmentation
+    count: int
+    key: int
+    maps: Tensor | None = None
+
+    def two(self, model: Model, batch: Batch) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Return two views of every image of a batch, pixels or maps, and what makes features of them.
+
+        The second views of all images come after the first of all.
+        """
+        mine = model.ranks.share(batch.index)
+        image, view = cat([mine, mine]), cat(self.pick(batch.u))
+        if self.maps is None:
+            return self.pixels(cat([batch.images, batch.images]), image, view), model.features
+        return self.maps[image * self.count + view].movedim(-1, 1), model.features_of_settled
+
+    def pick(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Return two different views of every image, by n×2 uniform numbers."""
+        first = (u[:, 0] * self.count).floor().long()
+        further = 1 + (u[:, 1] * (self.count - 1)).floor().long()
+        return first, (first + further) % self.count
+
+    def pixels(self, images: Tensor, image: Tensor, view: Tensor) -> Tensor:
+        """Return one view, in [0, 1], of each of uint8 ``images``, whose numbers in their set are ``image``."""
+        u = draws.uniform(self.key, view, image[:, None], self.augmentation.n_draws)
+        return self.augmentation.view(images, u[:, 0])
+
+    def compute(self, model: Model, images: ImageSet) -> str:
+        """Compute the maps of all views, if there is room for them; return what a person is told."""
+        pixels, device = images.images, model.mean.device
+        if not isinstance(pixels, Tensor) or not model.trunk.settled:
+            why = "no frozen block comes first" if isinstance(pixels, Tensor) else "images come batch by batch"
+            return f"The {self.count} views of an image go through all blocks in every step: {why}."
+        one = self._map(model, pixels, torch.zeros(1, dtype=torch.int64), 0)
+        size, (free, where) = len(images) * self.count * one.nbytes, free_bytes(device)
+        of = f"of {self.count} views an image: {gigabytes(size)} of the {gigabytes(free)} of {where} that are free"
+        if size > SHARE * free:
+            return f"Frozen blocks are computed in every step. Their outputs would be too large to keep, {of}."
+        self.maps = torch.empty(len(images) * self.count, *one.shape[1:], dtype=one.dtype, device=device)
+        for rows in torch.arange(len(images)).split(CHUNK):
+            for view in range(self.count):
+                self.maps[(rows * self.count + view).to(device)] = self._map(model, pixels, rows, view)
+        return f"Frozen blocks have been computed once, {of}."
+
+    @torch.no_grad()
+    def _map(self, model: Model, pixels: Tensor, rows: Tensor, view: int) -> Tensor:
+        device = model.mean.device
+        image = rows.to(device)
+        x = self.pixels(pixels[rows].to(device), image, torch.full_like(image, view))
+        return model.settled(x).movedim(1, -1).contiguous()

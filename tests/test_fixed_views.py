@@ -1,0 +1,157 @@
+"""Views drawn beforehand: which they are, that frozen blocks see each once, and that nothing else changes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from autonovel import draws
+from autonovel.augment import Augmentation
+from autonovel.data import Batch, ImageSet
+from autonovel.data.streamed import HostPixels
+from autonovel.errors import UsageError
+from autonovel.methods import fixed_views
+from autonovel.methods.fixed_views import FixedViews
+from autonovel.methods.rankstats import Joint
+from autonovel.methods.views import two_views
+from autonovel.networks import Model
+from autonovel.settings import Augment
+from autonovel.settings import Joint as Settings
+from autonovel.training.loop import run_stage
+from every_stage import Told, context_in, ready, some_images
+
+SHIFT: dict[str, Any] = {"augment.shift": 1.0, "augment.rotate": 0.3}
+
+
+def joint(**changes: Any) -> tuple[Model, Joint]:
+    model, stage = ready("fixed views", **SHIFT, **changes)
+    assert isinstance(stage, Joint)
+    stage.prepare(model)
+    return model.train(), stage
+
+
+def batch_of(images: ImageSet, index: list[int], seed: int = 3) -> Batch:
+    rows = torch.tensor(index)
+    u = torch.rand(len(rows), 2, generator=torch.Generator().manual_seed(seed))
+    assert isinstance(images.images, Tensor)
+    y = images.y[rows]
+    return Batch(images.images[rows], y, (y >= 0).float(), None, u, rows)
+
+
+@contextmanager
+def calls_of(block: torch.nn.Module) -> Iterator[list[int]]:
+    """Count the images that go through ``block``."""
+    seen: list[int] = []
+    handle = block.register_forward_hook(lambda module, inputs, out: seen.append(len(inputs[0])))
+    yield seen
+    handle.remove()
+
+
+def test_a_view_is_a_function_of_image_and_number_alone() -> None:
+    images = some_images()
+    assert isinstance(images.images, Tensor)
+    views = FixedViews(Augmentation(shift=1.0, rotate=0.3), 4, key=11)
+    image, view = torch.tensor([5, 2, 5, 9]), torch.tensor([0, 3, 0, 1])
+    found = views.pixels(images.images[image], image, view)
+    for row, (i, v) in enumerate(zip(image.tolist(), view.tolist(), strict=True)):
+        u = draws.uniform(11, torch.tensor([v]), torch.tensor([[i]]), views.augmentation.n_draws)[0]
+        assert torch.equal(found[row], views.augmentation.view(images.images[i : i + 1], u)[0])
+    assert torch.equal(found[0], found[2])
+    other = views.pixels(images.images[image], image, (view + 1) % 4)
+    assert all(not torch.equal(one, two) for one, two in zip(found, other, strict=True))
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_two_different_views_are_picked_each_pair_as_often(count: int) -> None:
+    u = torch.rand(40_000, 2, generator=torch.Generator().manual_seed(0))
+    first, second = FixedViews(Augmentation(), count, 0).pick(u)
+    table = torch.zeros(count, count)
+    for one, two in zip(first.tolist(), second.tolist(), strict=True):
+        table[one, two] += 1
+    pairs = count * (count - 1)
+    assert table.diagonal().sum() == 0
+    off = table[~torch.eye(count, dtype=torch.bool)]
+    assert torch.allclose(off / len(u), torch.full((pairs,), 1 / pairs), atol=0.01)
+
+
+def test_the_largest_random_number_picks_a_view_that_there_is() -> None:
+    most = torch.full((1, 2), 1 - 2**-24)
+    first, second = FixedViews(Augmentation(), 3, 0).pick(most)
+    assert (int(first), int(second)) == (2, 1)
+
+
+@pytest.mark.parametrize("views", ["joint", "separate"])
+def test_features_are_those_of_the_views_themselves(views: str) -> None:
+    images, index = some_images(), [3, 20, 8, 0, 23, 8]
+    batch = batch_of(images, index)
+    model, stage = joint(views=views)
+    assert stage.fixed is not None
+    afresh = two_views(stage.settings, model, batch, stage.fixed)
+    assert "computed once, of 3 views an image" in stage.fixed.compute(model, images)
+    looked_up = two_views(stage.settings, model, batch, stage.fixed)
+    for one, other in zip(afresh, looked_up, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+    assert not torch.allclose(*looked_up, atol=1e-3)
+
+
+def test_a_step_does_not_go_through_frozen_blocks() -> None:
+    images = some_images()
+    model, stage = joint()
+    assert stage.fixed is not None and model.trunk.settled == ["stem", "block1"]
+    with calls_of(model.trunk.blocks["block1"]) as before, calls_of(model.trunk.blocks["block2"]) as trained:
+        two_views(stage.settings, model, batch_of(images, [1, 2, 3]), stage.fixed)
+    assert before == [6] and trained == [6]
+    stage.fixed.compute(model, images)
+    with calls_of(model.trunk.blocks["block1"]) as after, calls_of(model.trunk.blocks["block2"]) as trained:
+        two_views(stage.settings, model, batch_of(images, [1, 2, 3]), stage.fixed)
+    assert after == [] and trained == [6]
+
+
+def trained(folder: Path, told: Told, images: ImageSet) -> dict[str, Tensor]:
+    model, stage = ready("fixed views", **SHIFT, epochs=2)
+    assert isinstance(stage, Joint)
+    run_stage(model, stage, images, context_in(folder, told))
+    assert stage.fixed is not None and stage.fixed.maps is None  # the memory is free again
+    return model.state_dict()
+
+
+def test_training_is_the_same_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roomy, narrow, streamed = Told(), Told(), Told()
+    images = some_images()
+    assert isinstance(images.images, Tensor)
+    kept = trained(tmp_path / "roomy", roomy, images)
+    monkeypatch.setattr(fixed_views, "SHARE", 0.0)
+    afresh = trained(tmp_path / "narrow", narrow, images)
+    by_batch = trained(tmp_path / "streamed", streamed, replace(images, images=HostPixels(images.images)))
+    assert "computed once" in " ".join(roomy.said)
+    assert "too large to keep" in " ".join(narrow.said)
+    assert "batch by batch" in " ".join(streamed.said)
+    for key, value in kept.items():
+        assert torch.allclose(value.float(), afresh[key].float(), atol=1e-4), key
+        assert torch.allclose(value.float(), by_batch[key].float(), atol=1e-4), key
+
+
+def test_blocks_frozen_behind_trained_ones_are_not_looked_up() -> None:
+    model, stage = joint(frozen=("block1",))
+    assert stage.fixed is not None and model.trunk.settled == []
+    assert "no frozen block comes first" in stage.fixed.compute(model, some_images())
+    assert stage.fixed.maps is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"fixed_views": 1, "frozen_batchnorm": "eval"}, "two views"),
+        ({"fixed_views": 4}, "frozen_batchnorm=eval"),
+        ({"fixed_views": 4, "frozen_batchnorm": "eval", "frozen": ()}, "name blocks in frozen"),
+        ({"fixed_views": 4, "frozen_batchnorm": "eval", "augment": Augment(cached=True)}, "augment.cached"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Settings(**settings)
