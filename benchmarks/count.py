@@ -22,7 +22,7 @@ def sample_features(run: Path | None, seed: int) -> tuple[Tensor, int]:
     """Return the features of the unlabelled images, and how many classes there are."""
     from autonovel import recipe
     from autonovel.clustering.metric import class_metric
-    from autonovel.count_features import stage_features
+    from autonovel.counting.features import stage_features
     from autonovel.data import sources
     from autonovel.extraction import as_seen
     from autonovel.job import Job

@@ -24,8 +24,8 @@ from autonovel import device as devices
 from autonovel import networks, recipe
 from autonovel.data import channel_statistics, sources
 from autonovel.data.prepare import prepare
-from autonovel.journal import Journal
 from autonovel.methods.rankstats import Joint
+from autonovel.storage.journal import Journal
 from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage
 

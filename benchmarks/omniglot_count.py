@@ -17,15 +17,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from autonovel import counting, draws, recipe
-from autonovel.count_features import without
+from autonovel import draws, recipe
+from autonovel.counting import counting
+from autonovel.counting.features import without
+from autonovel.counting.probes import probe_sets
 from autonovel.data import ImageSet, omniglot
 from autonovel.data.groups import groups
 from autonovel.data.splits import LabelledImages, known_and_new
 from autonovel.embedding import features
 from autonovel.first_model import new_model
 from autonovel.job import Job
-from autonovel.probes import probe_sets
 from autonovel.training import checkpoint
 from autonovel.training.display import Silent
 

@@ -19,15 +19,16 @@ from typing import Any
 
 import torch
 
-from autonovel import counting, recipe, record
 from autonovel import device as devices
+from autonovel import recipe, record
+from autonovel.counting import counting
 from autonovel.data import ImageSet, omniglot
 from autonovel.data.groups import groups
 from autonovel.data.splits import known_and_new
-from autonovel.documents import read_json, write_json
 from autonovel.extraction import extractor
 from autonovel.job import Job
 from autonovel.settings import Recipe
+from autonovel.storage.documents import read_json, write_json
 from autonovel.systems import run_system
 from autonovel.training.display import Silent
 from autonovel.variants import copy_stage

@@ -33,7 +33,7 @@ from torch.utils.data import DataLoader, Dataset
 from autonovel import device as devices
 from autonovel.data.paths import images_at
 from autonovel.delivered import load_model
-from autonovel.prediction import Predictor
+from autonovel.predicting.prediction import Predictor
 
 BARE_BATCHES = (8, 32, 128)
 SAMPLE_EVERY = 0.05  # seconds between two looks at the memory

@@ -21,11 +21,11 @@ from PIL import Image
 
 from autonovel import discovery, kept, recipe, record
 from autonovel.data import ImageSet
-from autonovel.documents import write_json
 from autonovel.embedding import Embedding
 from autonovel.report.build import PAGE, write_report
 from autonovel.report.command import write_corrected_report
 from autonovel.report.tsne import tsne_map
+from autonovel.storage.documents import write_json
 from autonovel.training.display import Silent
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

@@ -37,8 +37,8 @@ from autonovel.data.pixel_cache import PixelCache
 from autonovel.data.prepare import prepare
 from autonovel.data.streamed import FilePixels
 from autonovel.embedding import features
-from autonovel.journal import Journal
 from autonovel.methods.supervised import Supervised
+from autonovel.storage.journal import Journal
 from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from torch import Tensor
 from torch.nn import functional as F
 
-from autonovel.commands import run_recipe
+from autonovel.commands.look import print_table
+from autonovel.commands.training import run_recipe
 from autonovel.data import ImageSet
 from autonovel.labels import LABELS
-from autonovel.look_commands import print_table
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import Model

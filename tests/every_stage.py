@@ -8,13 +8,13 @@ import torch
 
 from autonovel import networks, recipe
 from autonovel.data import ImageSet, channel_statistics
-from autonovel.journal import Journal
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.rotnet import Rotation
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model
 from autonovel.settings import Recipe
+from autonovel.storage.journal import Journal
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Stage
 from runs import TINY

@@ -9,8 +9,8 @@ from torch import nn
 
 from autonovel import discovery, networks, recipe, record
 from autonovel.data import channel_statistics, sources
-from autonovel.documents import write_json
 from autonovel.embedding import embed
+from autonovel.storage.documents import write_json
 from autonovel.training import checkpoint
 from runs import TINY
 
@@ -42,7 +42,7 @@ def finished_run(folder: Path, *settings: str, joint: bool = True) -> Path:
 
 def with_files(run: Path, images: Path) -> Path:
     """Let the images of a run be files under ``images``, named as a person might have named them."""
-    from autonovel.edited import EditedRun
+    from autonovel.editing.edited import EditedRun
     from autonovel.run_images import RunImages
 
     pictures = RunImages(EditedRun(run))

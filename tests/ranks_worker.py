@@ -20,7 +20,6 @@ from autonovel import settings
 from autonovel.data import ImageSet
 from autonovel.data.streamed import HostPixels
 from autonovel.embedding import embed, features
-from autonovel.journal import Journal
 from autonovel.launch import end_at_once
 from autonovel.methods.dtc import Sharpen, Start
 from autonovel.methods.kmeans import KMeans
@@ -35,6 +34,7 @@ from autonovel.methods.supervised import Supervised
 from autonovel.networks import Model, build
 from autonovel.objectives import kcl, mcl
 from autonovel.settings import Augment
+from autonovel.storage.journal import Journal
 from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.ranks import ALONE, Ranks, join

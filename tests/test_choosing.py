@@ -10,9 +10,9 @@ import torch
 from autonovel import choosing, recipe
 from autonovel.data import ImageSet
 from autonovel.data.streamed import HostPixels
-from autonovel.documents import write_json
 from autonovel.errors import GuardError
 from autonovel.job import Job
+from autonovel.storage.documents import write_json
 from autonovel.systems import Found, run_system
 from runs import TINY, autonovel
 from test_pretrained_kmeans import cached_classes

@@ -51,7 +51,7 @@ def test_doctor_finds_the_objectives_right() -> None:
 
 
 def test_doctor_looks_for_every_extra() -> None:
-    from autonovel import doctor
+    from autonovel.commands import doctor
 
     project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())["project"]
     brought = project["optional-dependencies"]
@@ -62,7 +62,8 @@ def test_doctor_looks_for_every_extra() -> None:
 
 
 def test_doctor_fails_when_an_objective_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    from autonovel import doctor, objectives
+    from autonovel import objectives
+    from autonovel.commands import doctor
 
     right = objectives.consistency
     monkeypatch.setattr(objectives, "consistency", lambda *a, **k: right(*a, **k) * 1.01)

@@ -18,11 +18,11 @@ from autonovel.clustering.kmeans import class_means
 from autonovel.clustering.metric import class_metric
 from autonovel.clustering.seeding import spread_starts
 from autonovel.clustering.validity import Silhouette
-from autonovel.count_features import without
+from autonovel.counting.features import without
+from autonovel.counting.probes import Probes, choose_probes
 from autonovel.data import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.evaluation import accuracy
-from autonovel.probes import Probes, choose_probes
 from autonovel.settings import Count
 
 

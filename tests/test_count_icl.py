@@ -14,12 +14,12 @@ from torch import Tensor
 from autonovel.clustering import gaussians
 from autonovel.clustering.count import Points, estimate, sweep
 from autonovel.clustering.gaussians import WardTree
-from autonovel.count_checks import Check, in_a_sentence, stretched
-from autonovel.count_words import in_words
-from autonovel.documents import read_json
+from autonovel.counting.checks import Check, in_a_sentence, stretched
+from autonovel.counting.probes import Probes
+from autonovel.counting.words import in_words
 from autonovel.errors import InputError, UsageError
-from autonovel.probes import Probes
 from autonovel.settings import Count
+from autonovel.storage.documents import read_json
 from runs import TINY, autonovel
 
 ICL = Count(criterion="icl", halves=0)

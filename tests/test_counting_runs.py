@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from autonovel import Discoverer, evaluation, record
-from autonovel.count_words import in_words
-from autonovel.counting import sampled, taken, wanted, why_taken
+from autonovel.counting.counting import sampled, taken, wanted, why_taken
+from autonovel.counting.words import in_words
 from autonovel.data import sources
-from autonovel.documents import write_json
 from autonovel.errors import UsageError
 from autonovel.recipe import flatten, load
 from autonovel.settings import Count
+from autonovel.storage.documents import write_json
 from autonovel.variants import adopt_stages
 from runs import TINY, autonovel
 

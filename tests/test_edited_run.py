@@ -10,16 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autonovel import Discoverer, edits, open_run
+from autonovel import Discoverer, open_run
 from autonovel.data import sources
-from autonovel.edited import EditConflictError, EditedRun
+from autonovel.editing import edits
+from autonovel.editing.edited import EditConflictError, EditedRun
+from autonovel.editing.found import found_classes
+from autonovel.editing.sorting import JUNK, EditError
 from autonovel.errors import RunFolderError
 from autonovel.export import export_run
-from autonovel.found import found_classes
 from autonovel.recipe import restore
 from autonovel.review.view import View
-from autonovel.run_folder import RunFolder
-from autonovel.sorting import JUNK, EditError
+from autonovel.storage.run_folder import RunFolder
 from runs import autonovel
 
 
@@ -158,8 +159,8 @@ def test_a_damaged_journal_is_told_of(run: EditedRun) -> None:
 
 
 def test_a_locked_run_is_not_edited(run: EditedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autonovel.folder_lock.time.sleep", lambda _: None)
-    monkeypatch.setattr("autonovel.edited.subfolder_lock", lambda path: RunFolder.resume(path))
+    monkeypatch.setattr("autonovel.storage.folder_lock.time.sleep", lambda _: None)
+    monkeypatch.setattr("autonovel.editing.edited.subfolder_lock", lambda path: RunFolder.resume(path))
     with RunFolder.resume(run.folder), pytest.raises(RunFolderError, match="in use"):
         run.rename("new-1", "x")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autonovel.edits import (
+from autonovel.editing.edits import (
     KINDS,
     Junk,
     JunkClass,
@@ -22,7 +22,7 @@ from autonovel.edits import (
     in_force,
     replay,
 )
-from autonovel.sorting import JUNK, UNREADABLE, EditError, Sorting
+from autonovel.editing.sorting import JUNK, UNREADABLE, EditError, Sorting
 
 
 def found() -> Sorting:

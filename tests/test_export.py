@@ -16,7 +16,7 @@ from PIL import Image
 
 from autonovel import Discoverer, open_run
 from autonovel.data import sources
-from autonovel.edited import EditedRun
+from autonovel.editing.edited import EditedRun
 from autonovel.errors import InputError, UsageError
 from autonovel.export import export_run
 from autonovel.export.job import FreeNames, fit

@@ -12,13 +12,13 @@ from rich.console import Console
 from autonovel import draws, networks, selftest
 from autonovel.data import ImageSet, channel_statistics, loader
 from autonovel.data.streamed import HostPixels
-from autonovel.journal import Journal
 from autonovel.kept import kept_features
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.rankstats import Joint
 from autonovel.recipe import load
 from autonovel.settings import Augment
 from autonovel.settings import Joint as Settings
+from autonovel.storage.journal import Journal
 from autonovel.terminal import TerminalDisplay
 from autonovel.training import optimisers
 from autonovel.training.cuda_graph import GraphStep

@@ -10,11 +10,11 @@ import torch
 import omniglot_tree
 from autonovel import draws, networks
 from autonovel.data import ImageSet, channel_statistics, loader
-from autonovel.documents import read_json
 from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.rankstats import Joint
 from autonovel.recipe import load
 from autonovel.settings import Network
+from autonovel.storage.documents import read_json
 from autonovel.training import optimisers
 from autonovel.training.cuda_graph import GraphStep
 from autonovel.training.stage import Stage

@@ -13,12 +13,12 @@ from rich.console import Console
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from autonovel.commands import run_recipe
+from autonovel.commands.training import run_recipe
 from autonovel.data import Batch
-from autonovel.documents import write_json
 from autonovel.errors import GuardError, UsageError
 from autonovel.launch import Launch
 from autonovel.networks import Model
+from autonovel.storage.documents import write_json
 from autonovel.training import health, remedies
 from autonovel.training.loop import run_stage
 from autonovel.training.ranks import Ranks

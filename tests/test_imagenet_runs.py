@@ -12,16 +12,16 @@ from safetensors.torch import save_file
 
 import imagenet_tree
 from autonovel import doubts, paper, recipe, variants
-from autonovel.counting import wanted
+from autonovel.commands.reproduce import reproduce_recipe
+from autonovel.counting.counting import wanted
 from autonovel.data import ImageSet
-from autonovel.documents import read_json
 from autonovel.errors import UsageError
 from autonovel.first_model import new_model, normalisation
 from autonovel.job import Job
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import NETWORKS
-from autonovel.reproduce_command import reproduce_recipe
 from autonovel.settings import FROZEN
+from autonovel.storage.documents import read_json
 from autonovel.training import checkpoint
 from autonovel.training.display import Silent
 

@@ -14,12 +14,12 @@ from autonovel import networks
 from autonovel.data import ImageSet, channel_statistics
 from autonovel.embedding import features
 from autonovel.errors import RunFolderError
-from autonovel.journal import Journal
 from autonovel.kept import KeptFeatures, kept_features, load_truth, save_truth
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import Model
 from autonovel.objectives import pair_labels
 from autonovel.settings import Joint as Settings
+from autonovel.storage.journal import Journal
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.observe import FeatureKeeper, MovingTarget, flips, observers
 

@@ -13,12 +13,12 @@ import pytest
 
 import omniglot_tree
 from autonovel import paper, recipe, variants
-from autonovel.counting import wanted
-from autonovel.documents import read_json
+from autonovel.commands.reproduce import reproduce_recipe
+from autonovel.counting.counting import wanted
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.parts import mean, parts_of
-from autonovel.reproduce_command import reproduce_recipe
 from autonovel.side_by_side import RunOrder, carry_out
+from autonovel.storage.documents import read_json
 from autonovel.table import as_json, collect, markdown
 from autonovel.variants import FULL_VARIANT, Variant
 from runs import TINY

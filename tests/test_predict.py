@@ -14,18 +14,18 @@ import torch
 from PIL import Image
 
 from autonovel import Discoverer
-from autonovel.answers import Answers, Distances
+from autonovel.commands.predict import predict_files
 from autonovel.data.files import printable
 from autonovel.data.paths import images_at, listed
 from autonovel.discovery import COLUMNS
-from autonovel.edited import EditedRun
+from autonovel.editing.edited import EditedRun
 from autonovel.embedding import embed
 from autonovel.errors import InputError, UsageError
-from autonovel.judging import are_paths, batch_size
 from autonovel.networks import NETWORKS, build
 from autonovel.networks.folded import folded
-from autonovel.predict_command import predict_files
-from autonovel.prediction import Predictor
+from autonovel.predicting.answers import Answers, Distances
+from autonovel.predicting.judging import are_paths, batch_size
+from autonovel.predicting.prediction import Predictor
 from finished import finished_run
 from runs import autonovel, command, environment
 

@@ -14,7 +14,7 @@ from autonovel.evaluation import accuracy
 from autonovel.job import Job
 from autonovel.methods.pretrained_kmeans import own_features
 from autonovel.networks import Adapted
-from autonovel.run_folder import RunFolder
+from autonovel.storage.run_folder import RunFolder
 from autonovel.systems import Found, run_system
 from autonovel.training.display import Silent
 

@@ -15,11 +15,11 @@ from autonovel.data.checks import check_problem
 from autonovel.data.groups import groups, labels_without
 from autonovel.errors import InputError, UsageError
 from autonovel.first_model import new_model
-from autonovel.journal import Journal
 from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.views import augmentation
 from autonovel.recipe import load
 from autonovel.settings import Pretrain
+from autonovel.storage.journal import Journal
 from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import Progress

@@ -17,13 +17,13 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from autonovel import recipe, settings
+from autonovel.commands.predict import predict_files
 from autonovel.data import ByClass, Fixed, ImageSet, Merged, share_of, sources
 from autonovel.errors import UsageError
 from autonovel.launch import Launch, check_command, launch, started_again
 from autonovel.methods.similarity import LearnSimilarity, network_of
 from autonovel.methods.supervised import Supervised
 from autonovel.networks import build
-from autonovel.predict_command import predict_files
 from autonovel.training import batch_statistics
 from autonovel.training.ranks import ALONE, Ranks
 from runs import TINY, autonovel, environment, journal

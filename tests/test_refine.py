@@ -15,17 +15,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from autonovel import Discoverer, edits, open_run, recipe
-from autonovel.commands import run_recipe
+from autonovel import Discoverer, open_run, recipe
+from autonovel.commands.refine import next_name, refine
+from autonovel.commands.training import run_recipe
 from autonovel.data import sources
-from autonovel.documents import write_json
-from autonovel.edited import EditedRun
+from autonovel.editing import edits
+from autonovel.editing.edited import EditedRun
+from autonovel.editing.refining import named_by_a_person
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
 from autonovel.first_model import new_model
-from autonovel.refine_command import next_name, refine
-from autonovel.refining import named_by_a_person
 from autonovel.report import gather, subject
-from autonovel.run_folder import RunFolder
+from autonovel.storage.documents import write_json
+from autonovel.storage.run_folder import RunFolder
 from finished import rows_of
 from image_files import write_digits
 from runs import TINY, autonovel, command, environment, numbers

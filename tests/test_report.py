@@ -15,12 +15,12 @@ from PIL import Image
 from autonovel import words
 from autonovel.data import ImageSet
 from autonovel.discovery import Discovery, discover
-from autonovel.documents import write_json
 from autonovel.embedding import Embedding
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.report import cards as cards_of
 from autonovel.report import curves, gather, pictures, tsne, write_report
 from autonovel.report.subject import Subject, as_found
+from autonovel.storage.documents import write_json
 
 KNOWN, NEW = ("cat", "dog"), ("owl", "fox")
 ATTACK = "<script>alert(1)</script>"

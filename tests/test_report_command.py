@@ -9,13 +9,13 @@ import pytest
 from PIL import Image
 
 from autonovel import open_run
-from autonovel.documents import write_json
-from autonovel.edited import EditedRun
+from autonovel.editing.edited import EditedRun
+from autonovel.editing.sorting import JUNK
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.report import cards, gather, tsne
 from autonovel.report.command import page_path, report_run
 from autonovel.report.subject import NONE, corrected
-from autonovel.sorting import JUNK
+from autonovel.storage.documents import write_json
 from finished import finished_run
 from runs import autonovel
 from test_report import names, page_data, text_of

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from autonovel.editing.sorting import JUNK
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.report import beside, sheets
 from autonovel.report.facts import without_place
 from autonovel.report.places import BY_HAND, LABELLED, page_data, places
 from autonovel.report.sheets import Cell, OfImages
 from autonovel.report.subject import Subject, as_found
-from autonovel.sorting import JUNK
 from test_report import found_in, image_set
 
 

@@ -21,12 +21,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autonovel import run_folder, writing
-from autonovel.documents import read_json, replace_file, write_json
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
-from autonovel.folder_lock import LOCK, check_still_there
-from autonovel.journal import Journal
-from autonovel.run_folder import FORMAT, RunFolder, check_format
+from autonovel.storage import run_folder, writing
+from autonovel.storage.documents import read_json, replace_file, write_json
+from autonovel.storage.folder_lock import LOCK, check_still_there
+from autonovel.storage.journal import Journal
+from autonovel.storage.run_folder import FORMAT, RunFolder, check_format
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and users of a POSIX system")
 
@@ -109,7 +109,7 @@ def test_what_is_written_is_synced_before_it_replaces(tmp_path: Path, monkeypatc
 WRITER = """
 import sys
 from pathlib import Path
-from autonovel.documents import replace_file
+from autonovel.storage.documents import replace_file
 path, number = Path(sys.argv[1]), 0
 while True:
     replace_file(path, bytes([number % 251]) * 300_000)
@@ -338,8 +338,8 @@ def test_a_folder_with_a_run_file_of_somebody_else_is_never_touched(tmp_path: Pa
 OVERWRITE = """
 import os, signal, sys
 from pathlib import Path
-from autonovel import writing
-from autonovel.run_folder import RunFolder
+from autonovel.storage import writing
+from autonovel.storage.run_folder import RunFolder
 if "kill" in sys.argv:
     writing.watch(lambda when, act: os.kill(os.getpid(), signal.SIGKILL) if act.path.name == "stages" else None)
 RunFolder.create(Path(sys.argv[1]), overwrite=True).close()
@@ -430,8 +430,8 @@ def test_a_kill_before_the_first_document_leaves_a_usable_folder(tmp_path: Path)
 HOLDER = """
 import sys, time
 from pathlib import Path
-from autonovel.documents import write_json
-from autonovel.run_folder import RunFolder
+from autonovel.storage.documents import write_json
+from autonovel.storage.run_folder import RunFolder
 with RunFolder.create(Path(sys.argv[1])):
     write_json(Path(sys.argv[1]) / "run.json", {"format": int(sys.argv[2])})
     print("held", flush=True)
@@ -544,7 +544,7 @@ def test_a_lock_let_go_while_it_is_looked_at_is_no_deleted_folder(
         return look(number)
 
     with tempfile.TemporaryFile() as nameless, monkeypatch.context() as patch:
-        patch.setattr("autonovel.folder_lock.os.fstat", look_too_late)
+        patch.setattr("autonovel.storage.folder_lock.os.fstat", look_too_late)
         check_still_there(tmp_path / "run" / "results.json")
     assert len(looked_at) == 1
     if reused:
@@ -557,9 +557,9 @@ def test_a_lock_let_go_while_it_is_looked_at_is_no_deleted_folder(
 AS_ORDINARY_USER = """
 import fcntl, os, sys
 from pathlib import Path
-from autonovel.documents import replace_file, write_json
-from autonovel.journal import Journal
-from autonovel.run_folder import RunFolder, subfolder_lock
+from autonovel.storage.documents import replace_file, write_json
+from autonovel.storage.journal import Journal
+from autonovel.storage.run_folder import RunFolder, subfolder_lock
 if os.getuid() == 0:  # to root a read-only folder is writable
     os.setgroups([])
     os.setgid(65534)

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from safetensors.torch import load_file
 
-from autonovel.commands import run_recipe
+from autonovel.commands.training import run_recipe
 from autonovel.training import checkpoint
 from image_files import write_digits
 from runs import TINY, journal

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from autonovel import edited, run_folder, writing
-from autonovel.documents import read_json, replace_file, write_json
-from autonovel.edited import EditedRun
+from autonovel.editing import edited
+from autonovel.editing.edited import EditedRun
 from autonovel.errors import RunFolderError
-from autonovel.journal import Journal
-from autonovel.run_folder import RunFolder
-from autonovel.writing import AFTER, BEFORE, Act
+from autonovel.storage import run_folder, writing
+from autonovel.storage.documents import read_json, replace_file, write_json
+from autonovel.storage.journal import Journal
+from autonovel.storage.run_folder import RunFolder
+from autonovel.storage.writing import AFTER, BEFORE, Act
 from faults.content import NotWholeError, check_whole, differences
 from faults.power import Disk
 from faults.watchers import recorded

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autonovel.edited import open_run
+    from autonovel.editing.edited import open_run
     from autonovel.estimator import Discoverer
 
 __version__ = "0.1.0"
@@ -17,7 +17,7 @@ def __getattr__(name: str) -> Any:
 
         return Discoverer
     if name == "open_run":
-        from autonovel.edited import open_run
+        from autonovel.editing.edited import open_run
 
         return open_run
     raise AttributeError(f"module 'autonovel' has no attribute {name!r}")

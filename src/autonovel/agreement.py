@@ -17,9 +17,9 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from autonovel import evaluation
-from autonovel.documents import replace_file
 from autonovel.errors import RunFolderError
 from autonovel.labels import LABELS
+from autonovel.storage.documents import replace_file
 
 ASSIGNMENTS = "assignments.safetensors"
 BASELINE = "kmeans"

@@ -16,13 +16,13 @@ from torch import Tensor
 from autonovel import draws
 from autonovel.augment import Augmentation
 from autonovel.data import ImageSet
-from autonovel.documents import replace_file
 from autonovel.errors import GuardError, RunFolderError
 from autonovel.methods.views import augmentation
 from autonovel.networks import Adapted, Model
 from autonovel.networks.folded import folded
 from autonovel.passes import batch_size, side_by_side
 from autonovel.settings import Recipe
+from autonovel.storage.documents import replace_file
 from autonovel.training.display import Display
 
 FEATURES = Path("stages") / "0-features"  # in a run folder

@@ -13,17 +13,18 @@ from typing import Any
 
 import torch
 
-from autonovel import draws, record, writing
+from autonovel import draws, record
 from autonovel.batches import fitting_batches
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
-from autonovel.documents import read_json, write_json
 from autonovel.errors import AutonovelError, GuardError
 from autonovel.job import Job
 from autonovel.labels import LABELS
 from autonovel.recipe import flatten, restore
-from autonovel.run_folder import FORMAT
 from autonovel.settings import Joint, Recipe
+from autonovel.storage import writing
+from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.run_folder import FORMAT
 from autonovel.systems import run_system
 from autonovel.training.display import Display
 from autonovel.variants import copy_stage

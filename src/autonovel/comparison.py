@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from autonovel import recipe
-from autonovel.commands import run_recipe
+from autonovel.commands.training import run_recipe
 from autonovel.errors import AutonovelError
 from autonovel.variants import EVERY_SYSTEM, Variant, folder_name
 

@@ -11,7 +11,7 @@ from autonovel.errors import RunFolderError
 from autonovel.network_file import kept_config
 from autonovel.networks import Adapted, Model, Trunk, heads, make_trunk
 from autonovel.networks.adapted import ADAPTER
-from autonovel.run_folder import check_format
+from autonovel.storage.run_folder import check_format
 
 
 def load_model(folder: Path) -> Model:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from autonovel import agreement, choosing, discovery, doubts, record
-from autonovel.documents import write_json
 from autonovel.embedding import Embedding
 from autonovel.extraction import shared_stages
 from autonovel.job import Job
 from autonovel.networks import Model
+from autonovel.storage.documents import write_json
 from autonovel.systems import Found, new_class
 from autonovel.training import checkpoint
 

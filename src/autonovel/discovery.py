@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from autonovel.data import ImageSet
-from autonovel.documents import replace_file, write_json
+from autonovel.editing.found import COLUMNS, found_classes, has_class
+from autonovel.editing.sorting import JUNK_NAME
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError
-from autonovel.found import COLUMNS, found_classes, has_class
-from autonovel.sorting import JUNK_NAME
 from autonovel.spreadsheet import harmless_line, line, plain_rows
+from autonovel.storage.documents import replace_file, write_json
 
 UNREADABLE = "unreadable"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autonovel.embedding import Embedding
 from autonovel.job import Job
-from autonovel.journal import Journal
+from autonovel.storage.journal import Journal
 from autonovel.training.checkpoint import known_head
 
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from autonovel.data import ImageSet
 from autonovel.data.streamed import Streamed
-from autonovel.documents import replace_file
 from autonovel.errors import GuardError, RunFolderError
 from autonovel.networks import Model
+from autonovel.storage.documents import replace_file
 
 CHUNK = 512
 ROWS = 1 << 16  # features at once through the heads: a million images times a thousand classes would fill a device

@@ -14,23 +14,25 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from autonovel import counting, discovery, pipeline, recipe, record, writing
 from autonovel import device as devices
-from autonovel.answers import Answers, Floats, Integers
+from autonovel import discovery, pipeline, recipe, record
+from autonovel.counting import counting
 from autonovel.data import ImageSet, image_set, image_tensor, resize
 from autonovel.data.checks import check_problem
 from autonovel.data.prepare import prepare
 from autonovel.delivered import load_model
-from autonovel.edited import EditedRun
+from autonovel.editing.edited import EditedRun
+from autonovel.editing.sorting import UNREADABLE
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.folder_lock import LOCK
 from autonovel.job import Job
-from autonovel.judging import are_paths, judge_all
 from autonovel.networks import Model
-from autonovel.run_folder import RunFolder
+from autonovel.predicting.answers import Answers, Floats, Integers
+from autonovel.predicting.judging import are_paths, judge_all
 from autonovel.settings import Recipe
-from autonovel.sorting import UNREADABLE
+from autonovel.storage import writing
+from autonovel.storage.folder_lock import LOCK
+from autonovel.storage.run_folder import RunFolder
 from autonovel.training.display import Display, Silent
 
 

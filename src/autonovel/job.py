@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from autonovel.data import ImageSet
-from autonovel.journal import Journal
 from autonovel.methods import Problem
 from autonovel.settings import ALL_STAGES, Recipe
+from autonovel.storage.journal import Journal
 from autonovel.training.display import Display
 from autonovel.training.loop import Context
 from autonovel.training.ranks import ALONE, Ranks

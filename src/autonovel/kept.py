@@ -12,8 +12,8 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from autonovel.data import ImageSet
-from autonovel.documents import replace_file
 from autonovel.errors import RunFolderError
+from autonovel.storage.documents import replace_file
 
 TRUTH = "truth.safetensors"
 _NAME = re.compile(r"embedding-epoch-(\d+)\.safetensors")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from autonovel.documents import read_json
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.storage.documents import read_json
 
 TOGETHER = ("run", "predict")  # commands that several processes do together
 PATIENCE = 5.0  # seconds in which the first process tells of an error, before another one ends and torchrun all

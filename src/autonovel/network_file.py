@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autonovel import hub
-from autonovel.documents import read_json, write_json
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.networks import hf
-from autonovel.run_folder import FORMAT
 from autonovel.settings import Network
+from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.run_folder import FORMAT
 
 if TYPE_CHECKING:
     from autonovel.job import Job

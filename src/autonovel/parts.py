@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.documents import read_json, write_json
-from autonovel.run_folder import FORMAT
 from autonovel.settings import Recipe
+from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.run_folder import FORMAT
 
 RESULTS = "results.json"
 SPENT = "spent.json"

@@ -2,7 +2,7 @@
 
     stage 1  features from rotations, on all images         (methods/rotnet.py, or prototypical.py)
     stage 2  the known classes, on the labelled images      (methods/supervised.py)
-    [count   how many new classes, where nobody said        (counting.py)]
+    [count   how many new classes, where nobody said        (counting/)]
     stage 3  known and new classes together                 (methods/rankstats.py, or another of methods/)
     then     embed → discovery → scores → report
 
@@ -15,22 +15,23 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autonovel import choosing, counting, doubts, record, stopping
+from autonovel import choosing, doubts, record, stopping
 from autonovel.companion import Companions
+from autonovel.counting import counting
 from autonovel.data import share_of
 from autonovel.data.checks import check_problem
 from autonovel.data.crew import deaths_explained
 from autonovel.delivery import Outcome, deliver
 from autonovel.device import precision, torch_settings
-from autonovel.documents import read_json
 from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.extraction import as_seen, extractor, shared_stages
 from autonovel.job import Job
 from autonovel.kept import save_truth
 from autonovel.methods import METHODS, Problem
 from autonovel.network_file import keep_network
-from autonovel.run_folder import FINISHED
 from autonovel.settings import ALL_STAGES
+from autonovel.storage.documents import read_json
+from autonovel.storage.run_folder import FINISHED
 from autonovel.systems import on_test, run_side_system, run_system, trains
 from autonovel.training.ranks import Ranks
 

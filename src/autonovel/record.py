@@ -14,12 +14,12 @@ from torch import Tensor
 from autonovel import device as devices
 from autonovel import evaluation, recipe
 from autonovel.data import ImageSet
-from autonovel.documents import write_json
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.run_folder import FORMAT, check_format
 from autonovel.settings import PLACES, Recipe
-from autonovel.shapes import run_facts
+from autonovel.storage.documents import write_json
+from autonovel.storage.run_folder import FORMAT, check_format
+from autonovel.storage.shapes import run_facts
 from autonovel.training.remedies import may_change, too_late_to_inherit
 
 PIXELS = "kmeans-pixels"

@@ -12,9 +12,9 @@ from autonovel.data.decode import open_picture, reason_of
 from autonovel.data.files import open_file
 from autonovel.data.streamed import Streamed
 from autonovel.data.table import moved, root_of
-from autonovel.edited import EditedRun
+from autonovel.editing.edited import EditedRun
+from autonovel.editing.found import has_class
 from autonovel.errors import InputError
-from autonovel.found import has_class
 
 
 class RunImages:

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from autonovel import stopping, writing
+from autonovel import stopping
 from autonovel.cores import usable_cores
 from autonovel.errors import AutonovelError, GuardError
+from autonovel.storage import writing
 from autonovel.variants import Variant
 
 LOG = ".log"
@@ -144,7 +145,7 @@ def _make_quietly(order: RunOrder) -> None:
 
 
 def _make(order: RunOrder, console: Console | None, announced: bool) -> None:
-    from autonovel.commands import run_recipe
+    from autonovel.commands.training import run_recipe
 
     o, started = order, time.monotonic() if order.started is None else order.started
     run_recipe(

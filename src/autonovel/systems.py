@@ -10,7 +10,6 @@ import torch
 from autonovel import agreement, discovery, record
 from autonovel.data import ImageSet
 from autonovel.data.crew import deaths_explained
-from autonovel.documents import write_json
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.extraction import extractor
 from autonovel.job import Job
@@ -18,7 +17,8 @@ from autonovel.methods import METHODS, WITHOUT_STAGE_2
 from autonovel.methods.kmeans import pixel_clusters
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
-from autonovel.run_folder import subfolder_lock, sweep
+from autonovel.storage.documents import write_json
+from autonovel.storage.run_folder import subfolder_lock, sweep
 from autonovel.training.loop import run_stage
 from autonovel.variants import SIMILARITY, adopt_similarity
 

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 from autonovel import paper
-from autonovel.documents import read_json
 from autonovel.errors import UsageError
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.part_table import part_table
-from autonovel.shapes import Shape, checked, interpreting, read_results
 from autonovel.side_by_side import LOG
+from autonovel.storage.documents import read_json
+from autonovel.storage.shapes import Shape, checked, interpreting, read_results
 from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")

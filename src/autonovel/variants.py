@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import recipe
-from autonovel.documents import replace_file
 from autonovel.errors import UsageError
-from autonovel.run_folder import FINISHED, check_format
 from autonovel.settings import PLACES, Recipe
+from autonovel.storage.documents import replace_file
+from autonovel.storage.run_folder import FINISHED, check_format
 
 FULL = "full"
 WHICH_ARE_NEW = ("data.alphabet", "data.subset")

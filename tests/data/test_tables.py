@@ -11,7 +11,7 @@ from PIL import Image
 from autonovel import recipe
 from autonovel.data import ImageSet, sources
 from autonovel.data.table import listing_of, moved, root_of, source_of
-from autonovel.edited import EditedRun
+from autonovel.editing.edited import EditedRun
 from autonovel.errors import InputError, UsageError
 from autonovel.run_images import RunImages
 from image_files import write_digits

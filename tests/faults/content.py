@@ -9,8 +9,8 @@ from typing import Any
 
 from safetensors.torch import load as load_tensors
 
-from autonovel.folder_lock import LOCK
-from autonovel.writing import PARTIAL, PREVIOUS
+from autonovel.storage.folder_lock import LOCK
+from autonovel.storage.writing import PARTIAL, PREVIOUS
 
 TIMES = ("seconds", "started", "finished", "parts", "peak_memory", "command", "time", "images_per_second",
          "commit")  # fmt: skip  # which may be a new one by the end of a long sweep

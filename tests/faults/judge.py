@@ -287,7 +287,7 @@ def kill_among_edits(bench: Bench, scene: Scene, seed: int) -> list[str]:
     with bench.place(scene) as place:
 
         def edit_on() -> None:
-            from autonovel.edited import EditedRun
+            from autonovel.editing.edited import EditedRun
 
             edited, note = EditedRun(RUN), os.open("acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             for number in range(1000):

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autonovel import writing
-from autonovel.writing import Act
+from autonovel.storage import writing
+from autonovel.storage.writing import Act
 
 from .content import NotWholeError, check_whole
 from .judge import Bench

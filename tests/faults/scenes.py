@@ -83,7 +83,7 @@ def _posted() -> int:
     """Make an edit through the review page's address, without a browser."""
     from starlette.testclient import TestClient
 
-    from autonovel.edited import EditedRun
+    from autonovel.editing.edited import EditedRun
     from autonovel.review.app import make_app
     from autonovel.review.view import View
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel import writing
+from autonovel.storage import writing
 
 from .watchers import Make
 
@@ -134,7 +134,7 @@ def warm_up() -> None:
 
     torch.set_num_threads(1)
     matplotlib.use("Agg")
-    importlib.import_module("autonovel.commands")
+    importlib.import_module("autonovel.commands.training")
     sample = importlib.import_module("autonovel.data.sample")
     kept = sample.load()
     sample.load = lambda: kept

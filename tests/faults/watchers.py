@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from autonovel.writing import AFTER, BEFORE, Act, Watcher
+from autonovel.storage.writing import AFTER, BEFORE, Act, Watcher
 
 Happening = Callable[[], None]
 Make = Callable[[], Watcher]  # called in the process that is watched

@@ -47,15 +47,16 @@ def small_run(place: Path) -> Path:
 def run_parsers(place: Path) -> Iterator[Parser]:
     from rich.console import Console
 
-    from autonovel import discovery, edited, open_run, recipe, table
-    from autonovel.documents import read_json
+    from autonovel import discovery, open_run, recipe, table
+    from autonovel.commands.look import print_results
+    from autonovel.editing import edited
     from autonovel.evaluation import MATCHED_EACH
     from autonovel.figures import runs as figures
-    from autonovel.look_commands import print_results
     from autonovel.report import curves
     from autonovel.report.facts import facts
     from autonovel.report.subject import corrected
     from autonovel.review.view import View
+    from autonovel.storage.documents import read_json
 
     run = small_run(place)
     opened = open_run(run)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autonovel import open_run
-from autonovel.found import COLUMNS
+from autonovel.editing.found import COLUMNS
 from autonovel.report.command import report_run
 from autonovel.spreadsheet import harmless_line, line
 from browser import Page, browsing

@@ -17,8 +17,8 @@ from autonovel import open_run
 from autonovel.cli import app
 from autonovel.data.decode import UnreadableError, decode
 from autonovel.data.given_labels import GivenLabels
+from autonovel.editing.found import COLUMNS
 from autonovel.errors import RunFolderError
-from autonovel.found import COLUMNS
 from autonovel.spreadsheet import harmless, harmless_line, line, plain, plain_rows
 from autonovel.visible import visible
 from odd_files import bomb

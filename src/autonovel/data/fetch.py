@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from autonovel import __version__, writing
+from autonovel import __version__
 from autonovel.data.catalogue import Dataset, RemoteFile, find, how_to_get, md5
 from autonovel.errors import InputError
+from autonovel.storage import writing
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the name of a file, its bytes so far, and all its bytes (None if the server does not say)."""

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from autonovel.data.imageset import ImageSet
 from autonovel.errors import InputError, UsageError
-from autonovel.run_folder import LABELS
 from autonovel.spreadsheet import harmless, line, plain_rows
+from autonovel.storage.run_folder import LABELS
 
 COLUMNS = ("id", "label", "status")
 JUNK = "junk"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autonovel import writing
+from autonovel.storage import writing
 
 KEY = 16
 CHECK = 4

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autonovel import writing
 from autonovel.data.imageset import ImageSet
 from autonovel.data.memory import choose, gigabytes
 from autonovel.data.pixel_cache import PixelCache
 from autonovel.data.streamed import FilePixels, HostPixels
 from autonovel.data.survey import Survey, adopt_blocks, survey
 from autonovel.errors import InputError, UsageError
-from autonovel.run_folder import CACHE
 from autonovel.settings import Data
+from autonovel.storage import writing
+from autonovel.storage.run_folder import CACHE
 from autonovel.training.display import Display
 
 SHOWN = 5  # unreadable files named on the screen

@@ -12,11 +12,11 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from autonovel import writing
 from autonovel.data.decode import is_image
 from autonovel.data.files import Entry
 from autonovel.data.listing import Listing
 from autonovel.errors import InputError, UsageError
+from autonovel.storage import writing
 
 TEST = "test"
 LABEL = "cls"

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import stopping, writing
+from autonovel import stopping
 from autonovel.data.streamed import FilePixels
+from autonovel.storage import writing
 from autonovel.training.display import Display
 
 FORMAT = 2

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from autonovel import writing
-from autonovel.edited import open_run
+from autonovel.editing.edited import open_run
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.export import fiftyone, folders, labelstudio, tables
 from autonovel.export.job import HOW, Export
 from autonovel.run_images import RunImages
+from autonovel.storage import writing
 
 MARK = ".autonovel-export"  # a folder with this file was written by an export, so --overwrite may replace it
 

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from autonovel import writing
 from autonovel.export.job import Export, FreeNames
+from autonovel.storage import writing
 from autonovel.words import of_images
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from autonovel import writing
 from autonovel.export.job import Export, FreeNames, fit
+from autonovel.storage import writing
 from autonovel.words import counted, of_images
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from autonovel import writing
 from autonovel.data.decode import UnreadableError, quiet
 from autonovel.data.files import open_file
 from autonovel.data.headers import read_header
-from autonovel.edited import EditedRun
+from autonovel.editing.edited import EditedRun
 from autonovel.errors import InputError, UsageError
 from autonovel.run_images import RunImages
+from autonovel.storage import writing
 
 LONGEST = 150  # characters of a file name
 HOW = ("copy", "hardlink", "symlink")

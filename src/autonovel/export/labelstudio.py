@@ -9,8 +9,9 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from autonovel import __version__, writing
+from autonovel import __version__
 from autonovel.export.job import Export, FreeNames
+from autonovel.storage import writing
 
 CONTROL, SUBJECT = "class", "image"
 

@@ -16,12 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autonovel import __version__, writing
+from autonovel import __version__
 from autonovel.delivered import load_model
+from autonovel.editing.sorting import JUNK, JUNK_NAME, Sorting
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.export.job import Export
 from autonovel.networks import Model, heads
-from autonovel.sorting import JUNK, JUNK_NAME, Sorting
+from autonovel.storage import writing
 
 TOLERANCE = 1e-4
 

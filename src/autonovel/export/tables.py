@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from autonovel import writing
 from autonovel.export.job import Export
 from autonovel.spreadsheet import harmless_line, line
+from autonovel.storage import writing
 
 
 def write(job: Export, path: Path) -> str:

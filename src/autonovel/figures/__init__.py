@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from autonovel.documents import write_json
 from autonovel.figures import comparison, curves, evolution, old_and_new, sweeps
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
 from autonovel.figures.runs import collect, studies
+from autonovel.storage.documents import write_json
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autonovel.documents import replace_file
 from autonovel.errors import AutonovelError
+from autonovel.storage.documents import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

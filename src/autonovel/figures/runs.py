@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.documents import read_json
 from autonovel.errors import UsageError
-from autonovel.journal import Journal
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
-from autonovel.shapes import RESULTS, checked, run_facts
+from autonovel.storage.documents import read_json
+from autonovel.storage.journal import Journal
+from autonovel.storage.shapes import RESULTS, checked, run_facts
 from autonovel.variants import ABLATIONS, SWEPT, WITHOUT_EFFECT
 
 JOINT = "3-joint"

@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-from autonovel import writing
 from autonovel.errors import UsageError, writes_explained
-from autonovel.folder_lock import LOCK
-from autonovel.run_folder import subfolder_lock
+from autonovel.storage import writing
+from autonovel.storage.folder_lock import LOCK
+from autonovel.storage.run_folder import subfolder_lock
 
 ADVICE = "Free space, or choose another place with --to."
 MAKING = "making"

@@ -11,7 +11,6 @@ import numpy as np
 
 from autonovel.data import ImageSet
 from autonovel.discovery import Discovery
-from autonovel.documents import replace_file
 from autonovel.embedding import Embedding
 from autonovel.report import beside
 from autonovel.report.cards import Card
@@ -19,6 +18,7 @@ from autonovel.report.page import Picture, Report, Thumbnails, collect, names_by
 from autonovel.report.places import Places, places
 from autonovel.report.sheets import COLUMNS, OfImages, Source, make_sheets
 from autonovel.report.subject import Ints, Subject, as_found
+from autonovel.storage.documents import replace_file
 from autonovel.training.display import Display, Silent
 
 CARD_COLUMNS = 8

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from autonovel.edited import open_run
+from autonovel.editing.edited import open_run
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.report.build import MOST_EMBEDDED, PAGE, build
@@ -13,7 +13,7 @@ from autonovel.report.page import collect
 from autonovel.report.sheets import OfRun
 from autonovel.report.subject import corrected
 from autonovel.run_images import RunImages
-from autonovel.shapes import interpreting, read_results
+from autonovel.storage.shapes import interpreting, read_results
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
 from autonovel.words import duration

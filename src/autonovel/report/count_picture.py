@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from autonovel.documents import read_json, replace_file
 from autonovel.report.pictures import INK, inline, line_colours
+from autonovel.storage.documents import read_json, replace_file
 
 LABELS = {"silhouette": "silhouette", "icl": "completed\nlikelihood", "accuracy": "accuracy on\nvalidation classes"}
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.journal import Journal
-from autonovel.shapes import interpreting
+from autonovel.storage.journal import Journal
+from autonovel.storage.shapes import interpreting
 
 LOSSES, PAIRS = "loss/", "pairs/"
 

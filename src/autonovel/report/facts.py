@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.documents import read_json
 from autonovel.report.subject import Subject
 from autonovel.settings import PLACES
+from autonovel.storage.documents import read_json
 from autonovel.words import count, counted, duration
 
 PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins

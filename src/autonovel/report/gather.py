@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from autonovel import evaluation
+from autonovel.editing.sorting import JUNK
 from autonovel.report.subject import Bools, Subject
-from autonovel.sorting import JUNK
 from autonovel.words import count, counted, on_unlabelled
 
 MOST_CELLS, WORST = 120 * 120, 40

@@ -10,7 +10,8 @@ import jinja2
 from torch import Tensor
 
 from autonovel import __version__, words
-from autonovel.count_words import range_over
+from autonovel.counting.words import range_over
+from autonovel.editing.sorting import JUNK
 from autonovel.labels import LABELS
 from autonovel.report import curves, gather, pictures
 from autonovel.report.cards import Card, cards, known_cards
@@ -20,7 +21,6 @@ from autonovel.report.places import Places, page_data
 from autonovel.report.sheets import COLUMNS, PER_SHEET, Sheet
 from autonovel.report.subject import Subject
 from autonovel.report.tsne import Map, counterparts, tsne_map
-from autonovel.sorting import JUNK
 
 SCRIPTS = ("store.js", "tiles.js", "ids.js", "classes.js", "map.js", "routes.js")
 JUNK_COLOUR = "#8d8d8d"

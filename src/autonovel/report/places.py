@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from autonovel.editing.sorting import JUNK, JUNK_NAME
 from autonovel.report.sheets import PER_SHEET
 from autonovel.report.subject import Ints, Subject
-from autonovel.sorting import JUNK, JUNK_NAME
 
 LABELLED, BY_HAND = 1, 2
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from autonovel.data import ImageSet
 from autonovel.discovery import Discovery
+from autonovel.editing.sorting import JUNK, UNREADABLE
 from autonovel.kept import load_truth
-from autonovel.sorting import JUNK, UNREADABLE
 
 if TYPE_CHECKING:
-    from autonovel.edited import EditedRun
+    from autonovel.editing.edited import EditedRun
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -13,10 +13,10 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from autonovel import evaluation
-from autonovel.documents import replace_file
+from autonovel.editing.sorting import JUNK
 from autonovel.errors import RunFolderError
 from autonovel.report.subject import Subject
-from autonovel.sorting import JUNK
+from autonovel.storage.documents import replace_file
 from autonovel.words import count
 
 FEWEST = 30

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from autonovel.edited import EditConflictError
+from autonovel.editing.edited import EditConflictError
 from autonovel.errors import AutonovelError, RunFolderError
 from autonovel.review.guard import Guard
 from autonovel.review.view import View

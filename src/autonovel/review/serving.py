@@ -6,7 +6,7 @@ import threading
 import webbrowser
 from pathlib import Path
 
-from autonovel.edited import open_run
+from autonovel.editing.edited import open_run
 from autonovel.errors import UsageError
 
 HOST = "127.0.0.1"

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from autonovel import edits
-from autonovel.edited import EditedRun
+from autonovel.editing import edits
+from autonovel.editing.edited import EditedRun
+from autonovel.editing.halves import smaller_half
+from autonovel.editing.sorting import JUNK, UNREADABLE, EditError
 from autonovel.errors import InputError, UsageError
-from autonovel.halves import smaller_half
 from autonovel.report.pictures import class_colours
 from autonovel.review import sheets
 from autonovel.run_images import RunImages
-from autonovel.sorting import JUNK, UNREADABLE, EditError
 
 SAMPLE = 16
 HISTORY = 30

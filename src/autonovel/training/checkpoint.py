@@ -12,10 +12,10 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from autonovel.documents import replace_file
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.networks import heads
 from autonovel.networks.imagenet_resnet import renamed
+from autonovel.storage.documents import replace_file
 
 NONE: Mapping[str, Tensor] = MappingProxyType({})
 

@@ -15,9 +15,9 @@ from torch.optim import Optimizer
 
 from autonovel import settings, stopping
 from autonovel.data import ImageSet
-from autonovel.documents import read_json, write_json
 from autonovel.errors import GuardError
 from autonovel.networks import Model, Trunk
+from autonovel.storage.documents import read_json, write_json
 from autonovel.training import guard, remedies
 from autonovel.training.observe import eval_mode
 from autonovel.training.stage import OnMaterial, Stage

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws, stopping, writing
+from autonovel import draws, stopping
 from autonovel.data import ImageSet, loader, share_of
-from autonovel.documents import read_json, write_json
-from autonovel.journal import Journal
 from autonovel.networks import Model
-from autonovel.run_folder import FINISHED
+from autonovel.storage import writing
+from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.journal import Journal
+from autonovel.storage.run_folder import FINISHED
 from autonovel.training import batch_statistics, checkpoint, observe, optimisers
 from autonovel.training.display import Display
 from autonovel.training.health import Health

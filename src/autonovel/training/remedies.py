@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from autonovel.run_folder import FINISHED
+from autonovel.storage.run_folder import FINISHED
 
 STOPPED = "stopped.json"  # in the folder of a stage that a guard has stopped
 PRECISION = "network.precision"

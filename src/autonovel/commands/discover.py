@@ -1,0 +1,90 @@
+"""`autonovel discover`: from a folder of pictures to new classes, with nothing to set up."""
+
+import json
+import os
+from pathlib import Path
+
+from rich.console import Console
+
+from autonovel import planning, recipe
+from autonovel.commands.training import check_place, run_recipe
+from autonovel.errors import UsageError
+from autonovel.outcome import listed, next_steps, say
+from autonovel.planning import Plan, Wish
+
+LOOKS_KNOWN = 0.5  # mass on known classes from which on an image looks like one of them
+# a recipe made for a benchmark chooses among its classes; in a folder all that are there count
+WHOLE_FOLDER = {"data.known": [], "data.first_known": 0, "data.new": [], "data.first_new": 0, "data.per_class": 0}
+
+
+def discover(
+    place: Path,
+    wish: Wish,
+    out: Path | None,
+    seed: int,
+    sets: list[str],
+    device: str,
+    resume: bool,
+    overwrite: bool,
+    keep_going: bool,
+) -> Path:
+    """Look at the images, say what will be done and how long it takes, do it, and say what was found."""
+    from autonovel import device as devices
+    from autonovel.data.inventory import inventory_of
+    from autonovel.data.table import source_of
+    from autonovel.terminal import TerminalDisplay
+
+    if not place.exists():
+        raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
+    planning.check_wish(wish)
+    console, chosen = Console(), devices.pick(device)
+    here = Path(os.path.abspath(place))  # a link goes by its own name
+    name = here.stem if place.is_file() else here.name
+    folder = out or Path("runs") / f"{name or 'discover'}-seed{seed}"
+    check_place(folder, resume, overwrite)
+    display = TerminalDisplay(console)
+    found = inventory_of(place, display)
+    display.close()
+    say(console, *found.told())
+    made = planning.plan(found, wish, chosen.type)
+    settings = WHOLE_FOLDER | {"data.source": source_of(place), "data.path": str(place)} | made.settings
+    changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()] + sets
+    _announce(console, made, changes, folder, found.classes, found.unlabelled, device)
+    run_recipe(made.recipe, folder, seed, changes, device, resume, overwrite, keep_going, announced=True)
+    say(console, *_outcome(folder))
+    return folder
+
+
+def _announce(
+    console: Console, made: Plan, changes: list[str], folder: Path, known: dict[str, int], unlabelled: int, device: str
+) -> None:
+    """Say what will be done, how long it takes and where it writes."""
+    from autonovel import device as devices
+    from autonovel import timing
+
+    settings = recipe.load(made.recipe, changes).recipe
+    sizes = timing.Sizes(tuple(known.values()), unlabelled, 3)
+    takes = timing.in_words(timing.estimate(settings, sizes, devices.pick(device)))
+    say(console, *made.said, *(f"Beware: {text}" for text in made.beware), takes)
+
+
+def _outcome(folder: Path) -> list[str]:
+    """Return what was found, in sentences, and what to do next."""
+    import csv
+
+    from autonovel.storage.documents import read_json
+    from autonovel.words import counted, of_images
+
+    classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
+    with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if not row["given_label"]]
+    named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
+    lines = [f"{len(classes)} new classes in {of_images(sum(bool(row['class_id']) for row in rows))}: {named}."]
+    known_looks = sum(float(row["looks_known"] or 0) > LOOKS_KNOWN for row in rows)
+    if known_looks:
+        lines.append(f"{known_looks:,} of these images look more like a known class (looks_known in discovery.csv).")
+    unreadable = [row for row in rows if not row["class_id"]]
+    if unreadable:
+        some = counted(len(unreadable), "file", "files")
+        lines.append(f"{some} could not be read; see discovery.csv for the reason.")
+    return [*lines, *next_steps(folder)]

@@ -1,0 +1,217 @@
+"""What the commands do that look at something: results, recipes, tables, figures, datasets."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from autonovel import recipe
+from autonovel.errors import UsageError
+from autonovel.labels import LABELS
+from autonovel.storage.shapes import interpreting
+from autonovel.training.display import Silent
+from autonovel.visible import visible
+from autonovel.words import on_unlabelled
+
+OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
+
+
+def print_results(console: Console, results: dict[str, Any]) -> None:
+    """Print the scores of all systems, and old / new / all of the joint classifier."""
+    with interpreting("results.json"):
+        _print_results(console, results)
+
+
+def _print_results(console: Console, results: dict[str, Any]) -> None:
+    table = Table("system", "ACC %", "NMI %", "ARI %", "seconds", title=f"New classes, seed {results['seed']}")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in reversed(results["systems"]):
+        scores = results["systems"][name] or {}
+        cells = [f"{100 * scores[key]:.1f}" if key in scores else "–" for key in ("acc", "nmi", "ari")]
+        table.add_row(LABELS[name], *cells, f"{results['seconds'][name]:.1f}")
+    console.print(table)
+    seconds, stages = results["seconds"], ("rotation", "prototypical", "supervised")
+    shared = " + ".join(f"{stage} {seconds[stage]:.1f}" for stage in stages if stage in seconds)
+    console.print(
+        f"Shared stages (s): {shared or 'none'}; total {results['seconds']['total']:.1f} s, "
+        "in which systems trained side by side overlap.",
+        highlight=False,
+        soft_wrap=not console.is_terminal,
+    )
+    if results.get("agreement"):
+        from autonovel.agreement import told
+
+        console.print(told(results["agreement"]), highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    joint = results["incremental"]
+    if joint:
+        old = Table(
+            "protocol", "old %", "new %", "all %", title=f"One classifier for old and new classes, on {joint['split']}"
+        )
+        for name, values in joint["protocols"].items():
+            old.add_row(name, *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
+        console.print(old)
+    if joint and "unlabelled" in joint:
+        console.print(on_unlabelled(joint["unlabelled"]), highlight=False, soft_wrap=not console.is_terminal)
+    _print_joint_classifiers(console, results.get("joint_classifiers") or {})
+
+
+def _print_joint_classifiers(console: Console, joint: dict[str, Any]) -> None:
+    """Print old / new / all of every system that has them, if several have."""
+    found = {name: content for name, content in joint.items() if content}
+    if len(found) > 1:
+        from autonovel.evaluation import MATCHED_EACH
+
+        table = Table("system", "old %", "new %", "all %", title=f"The same for every system, {MATCHED_EACH}")
+        for name in reversed(found):
+            values = found[name]["protocols"][MATCHED_EACH]
+            table.add_row(LABELS[name], *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
+        console.print(table)
+
+
+def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> None:
+    """Let the delivered model of a finished run judge its images anew, and print the scores."""
+    from autonovel import device as devices
+    from autonovel import record
+    from autonovel.data import sources
+    from autonovel.data.prepare import prepare_both
+    from autonovel.data.table import moved
+    from autonovel.delivered import load_model
+    from autonovel.embedding import embed
+    from autonovel.storage.shapes import read_results
+
+    facts = record.finished_facts(path)
+    then = facts["recipe"]
+    settings = recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
+    if settings.data.source == "arrays":
+        raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
+    chosen = devices.pick(device)
+    train, test, _ = sources.load(settings, int(facts["seed"]), path)
+    once = replace(settings.data, cache="off" if settings.data.cache == "auto" else settings.data.cache)
+    train, test = prepare_both(train, test, once, path, chosen, Silent())
+    train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
+    model = load_model(path).to(chosen)
+    model.precision = devices.precision(settings.network.precision, chosen)
+    found = embed(model, train.images)
+    results = read_results(path / "results.json")
+    results["systems"][facts["primary"]] = record.system_scores(train, found)
+    joint = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
+    results["incremental"] = joint or results["incremental"]
+    if joint:
+        results.setdefault("joint_classifiers", {})[facts["primary"]] = joint
+    if as_json:
+        print(json.dumps(results, indent=2))
+    else:
+        print_results(Console(), results)
+
+
+def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
+    """Print every setting with its value, its meaning and where the value comes from."""
+    loaded = recipe.load(name, sets)
+    meaning = recipe.documentation()
+    values = recipe.flatten(loaded.recipe)
+    if as_json:
+        rows = {key: {"value": v, "source": loaded.sources[key], "meaning": meaning[key]} for key, v in values.items()}
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    shown = {key: value for key, value in values.items() if loaded.sources[key] not in (recipe.AS_JOINT, recipe.AS_KCL)}
+    console = Console()
+    if console.is_terminal:
+        table = Table("setting", "value", "source", "meaning", title=f"Recipe {loaded.recipe.name}")
+        for key, value in shown.items():
+            table.add_row(key, json.dumps(value, ensure_ascii=False), loaded.sources[key], meaning[key])
+        console.print(table)
+    else:  # one line each, for grep
+        for key, value in shown.items():
+            print(f"{key} = {json.dumps(value, ensure_ascii=False)}  # {loaded.sources[key]}; {meaning[key]}")
+    print("[incremental] is as [joint], and [mcl] as [kcl], in everything that is not shown.")
+
+
+def print_table(paths: list[Path], as_json: bool) -> None:
+    """Print the results of many runs beside the paper's, as Markdown or JSON."""
+    from autonovel import table
+
+    results = table.collect(paths)
+    print(json.dumps(table.as_json(results), indent=2) if as_json else table.markdown(results, table.unrun(paths)))
+
+
+def draw_figures(paths: list[Path], to: Path, pair: str) -> None:
+    """Draw the figures that the runs at ``paths`` allow, with progress; say what was written and what was left out."""
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    from autonovel.figures import write_figures
+
+    classes = tuple(name.strip() for name in pair.split(",")) if pair else None
+    if classes is not None and (len(set(classes)) != 2 or len(classes) != 2 or not all(classes)):
+        raise UsageError(f"--pair is {pair!r}; name two classes with a comma between them, such as cat,dog.")
+    console = Console()
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def tick(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
+
+        written = write_figures(paths, to, tick, (classes[0], classes[1]) if classes else None)
+    for name, files in written.files.items():
+        console.print(f"{', '.join(str(to / file) for file in files)}\n  {written.captions[name]}", highlight=False,
+                      soft_wrap=True, markup=False)  # fmt: skip
+    for name, reason in written.left_out.items():
+        console.print(f"{name} was left out: {reason}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"The numbers behind them are in {to / 'figures.json'}.", highlight=False, soft_wrap=True)
+    if not written.files:
+        raise UsageError("none of the figures can be drawn from these runs; the reasons are above.")
+
+
+def fetch_dataset(name: str, to: Path) -> None:
+    """Download the official files of a dataset, with progress, and say where they are and under which terms."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from autonovel.data import catalogue, fetch
+
+    dataset = catalogue.find(name)
+    console = Console()
+    console.print(f"{dataset.title}: {dataset.page}\nTerms of use: {dataset.terms}", highlight=False, soft_wrap=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console) as bars:
+        tasks = {file.name: bars.add_task(file.name, total=None) for file in dataset.files}
+        files = fetch.fetch(
+            dataset, to, lambda file, done, total: bars.update(tasks[file], completed=done, total=total)
+        )
+    for file in files:
+        console.print(f"{file}: there, checksum right", highlight=False, soft_wrap=True)
+
+
+def check_dataset(name: str, folder: Path, as_json: bool) -> bool:
+    """Print what of a dataset, or of a person's own images, is at ``folder``; return whether it is fit for use."""
+    from autonovel.data import inspect
+
+    if name in OWN_IMAGES:
+        return _check_images(folder, as_json)
+    report = inspect.check(name, folder)
+    if as_json:
+        print(json.dumps(asdict(report) | {"complete": report.complete}, indent=2, default=str))
+    else:
+        Console().print("\n".join(inspect.describe(report)), highlight=False, soft_wrap=True, markup=False)
+    return report.complete
+
+
+def _check_images(place: Path, as_json: bool) -> bool:
+    """Print the inventory of a folder or table of images; return whether any can be read."""
+    from autonovel.data.inventory import inventory_of
+    from autonovel.terminal import TerminalDisplay
+
+    display = TerminalDisplay(Console(stderr=True))
+    try:
+        found = inventory_of(place, display if display.console.is_terminal else Silent())
+    finally:
+        display.close()
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+    else:
+        Console().print(visible("\n".join(found.told())), highlight=False, soft_wrap=True, markup=False)
+    return found.images > 0

@@ -1,0 +1,99 @@
+"""``autonovel reproduce``: a recipe and variants of it on several seeds, and their table beside the paper's."""
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from autonovel import recipe
+from autonovel.commands.look import print_table
+from autonovel.commands.training import STARTED
+from autonovel.errors import GuardError, UsageError
+from autonovel.part_runs import run_parts
+from autonovel.parts import parts_of
+from autonovel.settings import ALL_STAGES
+from autonovel.side_by_side import RunOrder, carry_out
+from autonovel.storage.documents import read_json
+from autonovel.variants import FULL_VARIANT, Variant, folder_name, siblings, that_apply
+
+STUDIED = "rankstats"
+
+
+def reproduce_recipe(
+    name: str,
+    seeds: Sequence[int],
+    out: Path,
+    sets: list[str],
+    device: str,
+    keep_going: bool,
+    compared: tuple[Variant, ...] = (),
+    stages: tuple[int, ...] = ALL_STAGES,
+    systems: Variant = FULL_VARIANT,
+    beside: int = 1,
+) -> None:
+    """Run a recipe, and variants of it, on ``seeds``, going on with what is there; print the table.
+
+    ``beside`` runs are made at a time: those of a benchmark's parts, which has their mean as its result, or else the
+    seeds, and then the variants, which take stages 1 and 2 over from them.
+    """
+    if compared and systems != FULL_VARIANT:
+        raise UsageError(
+            "--ablations, --sweep-k and --sweep-group study ranking statistics; give them without --method, "
+            "--no-self-supervision and --label."
+        )
+    settings = recipe.load(name, sets).recipe
+    label, parts = settings.name, parts_of(settings)
+    applied = that_apply(compared, settings.pretrain.kind)
+    if applied != compared:
+        start = f"pretrain.kind = {settings.pretrain.kind}"
+        Console().print(f"Not without self-supervision, which {label} does not start by ({start}).", highlight=False)
+
+    def order(seed: int, variant: Variant) -> RunOrder:
+        folder = out / folder_name(label, variant, seed)
+        changes = [_of_study(folder)] if compared else []
+        full = out / folder_name(label, FULL_VARIANT, seed)
+        bases = sorted(siblings(folder), key=lambda other: other != full)  # a study's own base first
+        return RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant, tuple(bases))
+
+    def made(variants: Iterable[Variant]) -> list[RunOrder]:
+        return [order(seed, variant) for seed in seeds for variant in variants]
+
+    collapses: list[GuardError] = []
+    if parts is not None:
+        for one in made((systems, *applied)):
+            run_parts(parts, one, beside)
+    elif beside == 1:
+        for place, (seed, variant) in enumerate(itertools.product(seeds, (systems, *applied))):
+            started = None if place else STARTED  # the time of the first counts from the start of the process
+            collapses += _carried_out([replace(order(seed, variant), started=started)], 1)
+    else:
+        for variants in (systems,), applied:  # the latter take over what the former have trained
+            collapses += _carried_out(made(variants), beside)
+    every = [out / folder_name(label, variant, seed) for seed in seeds for variant in (systems, *applied)]
+    finished = [folder for folder in every if (folder / "results.json").exists()]
+    if finished:
+        print_table(finished, as_json=False)
+    if collapses:
+        raise collapses[0]
+
+
+def _of_study(folder: Path) -> str:
+    """Return the systems of a run in a study, which is about ranking statistics alone.
+
+    A run that was made before, with those among others, serves as well and keeps them.
+    """
+    facts = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
+    there = facts.get("recipe", {}).get("run.systems", [])
+    return f"run.systems={json.dumps(there if STUDIED in there else [STUDIED])}"
+
+
+def _carried_out(orders: Sequence[RunOrder], beside: int) -> list[GuardError]:
+    """Make some runs; return what ended one that collapsed, as the others need not fare alike."""
+    try:
+        carry_out(orders, beside, Console())
+    except GuardError as error:
+        return [error]
+    return []

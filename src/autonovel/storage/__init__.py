@@ -1,0 +1,1 @@
+"""Run folders on disk: every write, the documents and journals made of writes, and the lock."""
