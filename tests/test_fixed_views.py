@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from autonovel import draws
+from autonovel import draws, networks
 from autonovel.augment import Augmentation
 from autonovel.data import Batch, ImageSet
 from autonovel.data.streamed import HostPixels
@@ -19,7 +19,7 @@ from autonovel.methods import fixed_views
 from autonovel.methods.fixed_views import FixedViews
 from autonovel.methods.rankstats import Joint
 from autonovel.methods.views import two_views
-from autonovel.networks import Model
+from autonovel.networks import Adapted, Model
 from autonovel.settings import Augment
 from autonovel.settings import Joint as Settings
 from autonovel.training.loop import run_stage
@@ -86,14 +86,17 @@ def test_the_largest_random_number_picks_a_view_that_there_is() -> None:
 
 
 @pytest.mark.parametrize("views", ["joint", "separate"])
-def test_features_are_those_of_the_views_themselves(views: str) -> None:
+def test_features_are_those_of_the_views_themselves(views: str, monkeypatch: pytest.MonkeyPatch) -> None:
     images, index = some_images(), [3, 20, 8, 0, 23, 8]
     batch = batch_of(images, index)
     model, stage = joint(views=views)
     assert stage.fixed is not None
     afresh = two_views(stage.settings, model, batch, stage.fixed)
-    assert "computed once, of 3 views an image" in stage.fixed.compute(model, images)
-    looked_up = two_views(stage.settings, model, batch, stage.fixed)
+    monkeypatch.setattr(fixed_views, "CHUNK", 7)
+    told = Told()
+    with stage.foresee(model, images, told):
+        looked_up = two_views(stage.settings, model, batch, stage.fixed)
+    assert "computed once, of 3 views an image" in told.said[0]
     for one, other in zip(afresh, looked_up, strict=True):
         assert torch.allclose(one, other, atol=1e-5)
     assert not torch.allclose(*looked_up, atol=1e-3)
@@ -106,8 +109,8 @@ def test_a_step_does_not_go_through_frozen_blocks() -> None:
     with calls_of(model.trunk.blocks["block1"]) as before, calls_of(model.trunk.blocks["block2"]) as trained:
         two_views(stage.settings, model, batch_of(images, [1, 2, 3]), stage.fixed)
     assert before == [6] and trained == [6]
-    stage.fixed.compute(model, images)
-    with calls_of(model.trunk.blocks["block1"]) as after, calls_of(model.trunk.blocks["block2"]) as trained:
+    block1, block2 = model.trunk.blocks["block1"], model.trunk.blocks["block2"]
+    with stage.foresee(model, images, Told()), calls_of(block1) as after, calls_of(block2) as trained:
         two_views(stage.settings, model, batch_of(images, [1, 2, 3]), stage.fixed)
     assert after == [] and trained == [6]
 
@@ -139,8 +142,43 @@ def test_training_is_the_same_where_there_is_no_room(tmp_path: Path, monkeypatch
 def test_blocks_frozen_behind_trained_ones_are_not_looked_up() -> None:
     model, stage = joint(frozen=("block1",))
     assert stage.fixed is not None and model.trunk.settled == []
-    assert "no frozen block comes first" in stage.fixed.compute(model, some_images())
+    told = Told()
+    with stage.foresee(model, some_images(), told):
+        assert stage.fixed.maps is None
+    assert "no frozen block comes first" in told.said[0]
+
+
+def test_a_program_that_was_quicker_has_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, stage = joint()
+    told = Told()
+
+    def none_left(*shape: int, **options: Any) -> Tensor:
+        raise torch.OutOfMemoryError("another program has it")
+
+    monkeypatch.setattr(torch, "empty", none_left)
+    with stage.foresee(model, some_images(), told):
+        assert stage.fixed is not None and stage.fixed.maps is None
+    assert "too large to keep" in told.said[0]
+
+
+def test_memory_is_free_after_an_error() -> None:
+    model, stage = joint()
+    assert stage.fixed is not None
+    with pytest.raises(ZeroDivisionError), stage.foresee(model, some_images(), Told()):
+        assert stage.fixed.maps is not None
+        raise ZeroDivisionError
     assert stage.fixed.maps is None
+
+
+@pytest.mark.parametrize("frozen", [("pretrained",), ("pretrained", "adapter")])
+def test_an_adapter_comes_after_the_average(frozen: tuple[str, ...]) -> None:
+    torch.manual_seed(0)
+    trunk = Adapted(networks.NETWORKS["small"](1), 8, unit_length=True)
+    model = Model(trunk, torch.tensor([0.4]), torch.tensor([0.2]))
+    trunk.freeze(frozen, "eval")
+    x = torch.rand(3, 1, 8, 8)
+    assert trunk.settled == ["stem", "block1", "block2", "block3"]
+    assert torch.allclose(model.features(x), model.features_of_maps(model.settled_maps(x)), atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import copy
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from autonovel.storage.journal import Journal
 from autonovel.terminal import TerminalDisplay
 from autonovel.training import optimisers
 from autonovel.training.cuda_graph import GraphStep
+from autonovel.training.display import Silent
 from autonovel.training.loop import Context, run_stage
 from autonovel.training.stage import OnMaterial, Stage
 from autonovel.training.steps import Step
@@ -41,14 +43,14 @@ def some_images() -> ImageSet:
 
 
 def train(
-    kind: type[Step], precision: str, optimiser: str, streamed: bool = False, starts: int = 1
+    kind: type[Step], precision: str, optimiser: str, streamed: bool = False, starts: int = 1, **more: Any
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Return the means of an epoch and the weights after it."""
     images, device = some_images(), torch.device("cuda")
     assert isinstance(images.images, torch.Tensor)
     held = replace(images, images=HostPixels(images.images)) if streamed else images
     views = Augment(crop=2, flip=True, rotate=0.2)
-    made = Settings(batch_size=32, frozen=("stem",), group=8, optimiser=optimiser, augment=views, starts=starts)
+    made = Settings(batch_size=32, frozen=("stem",), group=8, optimiser=optimiser, augment=views, starts=starts, **more)
     stage = Joint(made, 2, 2, 0, True)
     model = networks.build("small", 3, *channel_statistics(images.images), seed=0)
     model.precision = precision
@@ -62,11 +64,13 @@ def train(
     rows = sampler.epoch(0).to(device)
     u = draws.uniform(7, torch.arange(steps, device=device), rows, stage.n_draws)
     model.train()
-    for number, index in enumerate(rows):
-        if starts > 1 and number == 3:
-            model.heads["new"].choose(1)  # type: ignore[operator]
-        source.advance()
-        step(index, u[number], number, 0.02)
+    with stage.foresee(model, images, Silent()):
+        assert (stage.fixed is not None and stage.fixed.maps is not None) == bool(made.fixed_views)
+        for number, index in enumerate(rows):
+            if starts > 1 and number == 3:
+                model.heads["new"].choose(1)  # type: ignore[operator]
+            source.advance()
+            step(index, u[number], number, 0.02)
     return step.end_of_epoch(), copy.deepcopy({k: v.cpu() for k, v in model.state_dict().items()})
 
 
@@ -81,6 +85,20 @@ def test_a_recorded_step_trains_as_an_eager_one(precision: str, optimiser: str, 
         torch.testing.assert_close(recorded_means[name], value, rtol=1e-4, atol=1e-5)
     for name, value in weights.items():
         torch.testing.assert_close(recorded_weights[name].float(), value.float(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_recorded_step_finds_fixed_views(precision: str, compiled: bool) -> None:
+    fixed: dict[str, Any] = {"frozen_batchnorm": "eval", "fixed_views": 4}
+    eager, eager_weights = train(Step, precision, "sgd", **fixed)
+    means, weights = train(GraphStep, precision, "sgd", compile=compiled, **fixed)
+    close = 1e-4 if precision == "float32" else 2e-2  # compiled, bf16 is rounded in other places
+    for name, value in eager.items():
+        if name.startswith("loss/"):
+            torch.testing.assert_close(means[name], value, rtol=close, atol=close)
+    for name, value in eager_weights.items():
+        torch.testing.assert_close(weights[name].float(), value.float(), rtol=10 * close, atol=close)
 
 
 @pytest.mark.parametrize("kind", [Step, GraphStep])

@@ -43,6 +43,7 @@ def _of_the_container() -> int:
 def free_bytes(device: torch.device) -> tuple[int, str]:
     """Return the memory that is free where ``device`` computes, and what people call it."""
     if device.type == "cuda":
+        torch.cuda.empty_cache()  # what earlier tensors have left is free too
         return torch.cuda.mem_get_info(device)[0], "GPU memory"
     return available_bytes(), "memory"
 

@@ -5,20 +5,24 @@ statistics are fixed as well, what they make of a view never changes; with a fix
 computed before the first step and looked up afterwards.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, cat
 
-from autonovel import draws
+from autonovel import draws, stopping
 from autonovel.augment import Augmentation
 from autonovel.data import Batch, ImageSet
 from autonovel.data.memory import free_bytes, gigabytes
 from autonovel.networks import Model
+from autonovel.training.display import Display
 
 SHARE = 0.5  # of the free memory that maps may take: activations and gradients need the rest
 CHUNK = 512
+TITLE = "frozen blocks"
 
 
 @dataclass
@@ -47,7 +51,7 @@ class FixedViews:
         image, view = cat([mine, mine]), cat(self.pick(batch.u))
         if self.maps is None:
             return self.pixels(cat([batch.images, batch.images]), image, view), model.features
-        return self.maps[image * self.count + view].movedim(-1, 1), model.features_of_settled
+        return self.maps[image * self.count + view].movedim(-1, 1), model.features_of_maps
 
     def pick(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """Return two different views of every image, by n×2 uniform numbers."""
@@ -60,8 +64,17 @@ class FixedViews:
         u = draws.uniform(self.key, view, image[:, None], self.augmentation.n_draws)
         return self.augmentation.view(images, u[:, 0])
 
-    def compute(self, model: Model, images: ImageSet) -> str:
-        """Compute the maps of all views, if there is room for them; return what a person is told."""
+    @contextmanager
+    def computed(self, model: Model, images: ImageSet, display: Display) -> Iterator[None]:
+        """Compute the maps of all views, if there is room for them, and let go of them in the end."""
+        display.say(self._compute(model, images, display))
+        try:
+            yield
+        finally:
+            self.maps = None
+
+    def _compute(self, model: Model, images: ImageSet, display: Display) -> str:
+        """Compute the maps where that can be; return what a person is told."""
         pixels, device = images.images, model.mean.device
         if not isinstance(pixels, Tensor) or not model.trunk.settled:
             why = "no frozen block comes first" if isinstance(pixels, Tensor) else "images come batch by batch"
@@ -69,17 +82,37 @@ class FixedViews:
         one = self._map(model, pixels, torch.zeros(1, dtype=torch.int64), 0)
         size, (free, where) = len(images) * self.count * one.nbytes, free_bytes(device)
         of = f"of {self.count} views an image: {gigabytes(size)} of the {gigabytes(free)} of {where} that are free"
-        if size > SHARE * free:
-            return f"Frozen blocks are computed in every step. Their outputs would be too large to keep, {of}."
-        self.maps = torch.empty(len(images) * self.count, *one.shape[1:], dtype=one.dtype, device=device)
-        for rows in torch.arange(len(images)).split(CHUNK):
-            for view in range(self.count):
-                self.maps[(rows * self.count + view).to(device)] = self._map(model, pixels, rows, view)
+        too_large = f"Frozen blocks are computed in every step. Their outputs would be too large to keep, {of}."
+        if size * _processes_on(device, model) > SHARE * free:
+            return too_large
+        try:
+            maps = torch.empty(len(images) * self.count, *one.shape[1:], dtype=one.dtype, device=device)
+        except torch.OutOfMemoryError:  # another program was quicker
+            return too_large
+        self._fill(maps, model, pixels, display)
+        self.maps = maps
         return f"Frozen blocks have been computed once, {of}."
+
+    def _fill(self, maps: Tensor, model: Model, pixels: Tensor, display: Display) -> None:
+        start, done = time.monotonic(), 0
+        display.begin(TITLE, len(maps), 0, of="views")
+        for rows in torch.arange(len(pixels)).split(CHUNK):
+            for view in range(self.count):
+                stopping.check()
+                maps[(rows * self.count + view).to(maps.device)] = self._map(model, pixels, rows, view)
+                done += len(rows)
+            display.update(TITLE, done, {}, done / (time.monotonic() - start))
+        display.end(TITLE)
 
     @torch.no_grad()
     def _map(self, model: Model, pixels: Tensor, rows: Tensor, view: int) -> Tensor:
         device = model.mean.device
         image = rows.to(device)
         x = self.pixels(pixels[rows].to(device), image, torch.full_like(image, view))
-        return model.settled(x).movedim(1, -1).contiguous()
+        return model.settled_maps(x).movedim(1, -1).contiguous()
+
+
+def _processes_on(device: torch.device, model: Model) -> int:
+    """Return how many of the processes that train together have the same memory."""
+    here = model.ranks.launch.local_world
+    return -(-here // torch.cuda.device_count()) if device.type == "cuda" else here

@@ -5,6 +5,7 @@ of a batch at a time, teaches the head η^u of the new classes while η^l keeps 
 """
 
 import functools
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -29,6 +30,7 @@ from autonovel.objectives import (
     ramp,
 )
 from autonovel.settings import Recipe
+from autonovel.training.display import Display
 from autonovel.training.stage import Progress, Stage, Terms
 
 
@@ -129,9 +131,9 @@ class Joint:
             epoch_of=s.epoch,
         )
 
-    def begin(self, model: Model, images: ImageSet) -> str:
-        """Compute what can be computed before the first step."""
-        return self.fixed.compute(model, images) if self.fixed else ""
+    def foresee(self, model: Model, images: ImageSet, display: Display) -> AbstractContextManager[None]:
+        """Compute the frozen blocks' output for views that are drawn beforehand."""
+        return self.fixed.computed(model, images, display) if self.fixed else nullcontext()
 
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
         """Choose among several starts of the head, when it is time."""
@@ -140,9 +142,7 @@ class Joint:
             choose_tightest(model, head, images)
 
     def conclude(self, model: Model, images: ImageSet) -> None:
-        """Leave one head of the new classes, and no views."""
-        if self.fixed:
-            self.fixed.maps = None
+        """Leave one head of the new classes."""
         head = model.heads["new"]
         if isinstance(head, Candidates):
             if not head.chosen:

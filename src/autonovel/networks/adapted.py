@@ -34,6 +34,11 @@ class Adapted(Trunk):
             names = (*own, *(name for name in names if name != PRETRAINED and name not in own))
         super().freeze(names, batchnorm)
 
+    @property
+    def settled(self) -> list[str]:
+        """Return the leading blocks whose output never changes, before the average; the adapter comes after it."""
+        return [name for name in super().settled if name != ADAPTER]
+
     def pooled(self, x: Tensor, skip: int = 0) -> Tensor:
         """Return the pretrained network's own features of images, scaled to unit length if so told."""
         z = self.average(x, [name for name in self.blocks if name != ADAPTER][skip:])

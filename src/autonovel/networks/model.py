@@ -73,16 +73,16 @@ class Model(nn.Module):
             z: Tensor = used(x)
         return self.whole(z.float())
 
-    def settled(self, images: Tensor) -> Tensor:
+    def settled_maps(self, images: Tensor) -> Tensor:
         """Return what the trunk's settled blocks make of float images in [0, 1], in the trunk's own arithmetic."""
         x = self.normalised(images)
         with self._trunk_arithmetic(x):
             return self.trunk.through(x, self.trunk.settled)
 
-    def features_of_settled(self, x: Tensor) -> Tensor:
-        """Return the ``features`` of images from what ``settled`` made of them."""
-        with self._trunk_arithmetic(x):
-            z: Tensor = self.trunk(x, skip=len(self.trunk.settled))
+    def features_of_maps(self, maps: Tensor) -> Tensor:
+        """Return the ``features`` of images from their ``settled_maps``."""
+        with self._trunk_arithmetic(maps):
+            z: Tensor = self.trunk(maps, skip=len(self.trunk.settled))
         return self.whole(z.float())
 
     def _trunk_arithmetic(self, x: Tensor) -> torch.autocast:

@@ -109,7 +109,7 @@ class Joint(Stage):
     views: str = setting("joint", "joint: both views in one forward pass; separate: a pass and BatchNorm statistics "
                          "each", choices=("joint", "separate"))  # fmt: skip
     fixed_views: int = setting(0, "draw so many views of each image beforehand, so that frozen blocks see each only "
-                               "once, where memory allows (0: new views in every step); needs frozen_batchnorm=eval",
+                               "once, where memory allows (0: new ones in every step); not with frozen_batchnorm=train",
                                low=0)  # fmt: skip
     ce: bool = setting(True, "cross-entropy on the labelled images", "paper, eq. 1")
     bce: bool = setting(True, "pairwise binary cross-entropy on the unlabelled images", "paper, eq. 3")

@@ -28,6 +28,7 @@ def synchronise(model: Model) -> None:
 def average(model: Model) -> None:
     """Make the kept statistics of all processes equal, before anybody uses or saves them."""
     if model.ranks.world > 1:
-        layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
+        # of fixed statistics, which are equal, an average of three would be another number by a rounding
+        layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.training]
         kept = [value for layer in layers for value in (layer.running_mean, layer.running_var)]
         model.ranks.average([value for value in kept if isinstance(value, Tensor)])

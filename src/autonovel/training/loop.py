@@ -6,6 +6,7 @@ It knows nothing of the method; a stage brings its batches and its step.
 import contextlib
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from autonovel.training.health import Health
 from autonovel.training.ranks import ALONE, Ranks
 from autonovel.training.remedies import STOPPED
 from autonovel.training.schedules import learning_rate
-from autonovel.training.stage import Begins, Concludes, OnMaterial, Remembers, Stage
+from autonovel.training.stage import Concludes, Foresees, OnMaterial, Remembers, Stage
 from autonovel.training.steps import step_kind
 
 SECONDS_BETWEEN_UPDATES = 0.25
@@ -127,19 +128,17 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     memory = stage.memory if isinstance(stage, Remembers) else {}
     content = ranks.lead(lambda: checkpoint.read(saved) if saved.exists() else None)
     first, before = checkpoint.load(saved, model, optimiser, memory, content) if content else (0, 0.0)
-    if isinstance(stage, Begins) and (told := stage.begin(model, images)):
-        context.display.say(told)
     if ranks.first:
         context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
     key = draws.stream(context.seed, 100 + stage.number)
     last_save, good = time.monotonic(), first
     health = ranks.alone(lambda: Health(model, optimiser, stage, images, context, saved.parent))
-    with contextlib.closing(loader(images, context.device, ranks)) as source:
+    watch = _Stopwatch(context.display, context.title(stage), before)
+    with contextlib.closing(loader(images, context.device, ranks)) as source, _foreseen(stage, model, images, context):
         source.start(share, range(first, epochs))
         kind = step_kind(context.device, context.cuda_graphs and ranks.world == 1)
         take_step = kind(model, stage, source, optimiser, steps)
-        watch = _Stopwatch(context.display, context.title(stage), before)
         context.display.begin(context.title(stage), epochs * steps, first * steps)
         observers = observe.observers(stage.settings, images, context.seed, saved.parent) if ranks.first else []
         for observer in observers:
@@ -165,6 +164,13 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
                 last_save, good = time.monotonic(), epoch + 1
     context.display.end(context.title(stage))
     return watch.seconds()
+
+
+def _foreseen(stage: Stage, model: Model, images: ImageSet, context: Context) -> AbstractContextManager[None]:
+    """Return the context in which a stage has what it computes before its first step."""
+    if isinstance(stage, Foresees):
+        return stage.foresee(model, images, context.display)
+    return contextlib.nullcontext()
 
 
 def _with_draws(key: int, first: int, rows: Tensor, count: int, ranks: Ranks) -> Iterator[tuple[int, Tensor, Tensor]]:

@@ -1,5 +1,6 @@
 """What the training loop asks of a stage, and what it tells it."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -9,6 +10,7 @@ from torch import Tensor
 from autonovel import settings
 from autonovel.data import Batch, ImageSet, Sampler
 from autonovel.networks import Model
+from autonovel.training.display import Display
 
 Terms = dict[str, Tensor]
 
@@ -94,11 +96,11 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
-class Begins(Protocol):
+class Foresees(Protocol):
     """A stage that computes something of all images before its first step, whether it is fresh or resumed."""
 
-    def begin(self, model: Model, images: ImageSet) -> str:
-        """Compute it; return what a person is told of it, if anything."""
+    def foresee(self, model: Model, images: ImageSet, display: Display) -> AbstractContextManager[None]:
+        """Compute it and tell of it; it is there inside the context, and its memory is free after it."""
 
 
 @runtime_checkable
