@@ -464,6 +464,18 @@ def test_every_setting_has_a_meaning_and_a_source(name: str) -> None:
         assert not loaded.sources[key].startswith("default"), key
 
 
+OF_THE_PAPER = [name for name in recipe.names() if name.split("-")[0] in ("cifar10", "cifar100", "svhn", "demo")]
+
+
+@pytest.mark.parametrize("name", [*OF_THE_PAPER, "omniglot", "imagenet"])
+def test_every_number_of_a_recipe_has_its_source_or_a_reason(name: str) -> None:
+    loaded = recipe.load(name)
+    for key, value in recipe.flatten(loaded.recipe).items():
+        number = isinstance(value, int | float) or (isinstance(value, list) and all(isinstance(v, int) for v in value))
+        if number:
+            assert not loaded.sources[key].startswith("recipe "), f"{key} = {value} has no comment behind it"
+
+
 @pytest.mark.parametrize("name", recipe.names())
 def test_packaged_recipes_say_what_they_are(name: str) -> None:
     made = recipe.load(name).recipe
@@ -476,6 +488,24 @@ def test_the_demo_says_how_long_it_takes_and_where_it_departs_from_the_paper() -
     made = recipe.load("demo").recipe
     assert "minute" in made.minutes
     assert len(made.departures) >= 3
+
+
+def test_departures_that_a_caller_takes_back_are_not_said(write: Writer) -> None:
+    text = 'departures = ["always", "two passes [joint.views]", "as run [preset]", "both [joint.k, joint.group]"]'
+    assert recipe.load(write(text)).recipe.departures == ("always", "two passes", "as run", "both")
+    assert recipe.load(write(text), ["joint.group=4"]).recipe.departures == ("always", "two passes", "as run")
+    assert recipe.load(write(text), ["preset=paper"]).recipe.departures == ("always",)
+    with pytest.raises(UsageError, match=r"no setting\. Did you mean 'joint.views'"):
+        recipe.load(write('departures = ["two passes [joint.view]"]'))
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100", "svhn", "cifar10-fast", "cifar100-fast", "svhn-fast"])
+def test_the_paper_s_preset_does_not_say_what_it_switches_off(name: str) -> None:
+    own, paper = (" ".join(recipe.load(name, sets).recipe.departures) for sets in ([], ["preset=paper"]))
+    for said in ("follows the code", "both views in one pass", "in groups of"):
+        assert said not in paper
+    assert ("follows the code" in own) != ("both views in one pass" in own)
+    assert "[" not in own + paper
 
 
 def test_incremental_is_as_joint_unless_set() -> None:

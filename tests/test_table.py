@@ -228,9 +228,43 @@ def test_benchmarks_that_were_not_run_are_rows_without_ours(tmp_path: Path) -> N
     told = table.markdown([], table.unrun([tmp_path])).splitlines()
     assert "| imagenet | ranking statistics | 82.5 (3 subsets) | not run | – | – | – | – | – |" in told
     unknown = "| imagenet count.new_classes=published | DTC | 77.6 (3 subsets) | not run | – | – | – | – | – |"
-    assert unknown in told and "`imagenet` was not run: no images." in told
+    assert unknown in told and "Rows of `imagenet` that were not run: no images." in told
     assert len([line for line in told if "not run |" in line]) == 5 + 4
     (tmp_path / "imagenet" / "seed-0.json").write_text(json.dumps(result(0, 0.8, "imagenet")))
     lines = table.markdown(table.collect([tmp_path]), table.unrun([tmp_path])).splitlines()
     (row,) = [line for line in lines if line.startswith("| imagenet | ranking statistics |")]
     assert "| 80.0 | 1 | 0 |" in row
+
+
+def test_rows_that_were_not_run_are_those_of_every_table_of_the_paper(tmp_path: Path) -> None:
+    (tmp_path / table.NOT_RUN).write_text(json.dumps({"recipe": "svhn-fast", "why": "to be run."}))
+    (tmp_path / "seed-0.json").write_text(json.dumps(result(0, 0.8, "svhn-fast", changed={"joint.ce": False})))
+    results, not_run = table.collect([tmp_path]), table.unrun([tmp_path])
+    missing = {(row.recipe.partition(" ")[2], row.system): row for row in table.unrun_rows(not_run, results)}
+    # six systems; four of them from scratch; three ablations; four joint classifiers
+    assert len(missing) == 6 + 4 + 3 + 4
+    assert ("joint.ce=False", "ranking statistics") not in missing
+    assert missing["pretrain.kind=supervised", "ranking statistics"].paper == "72.9 ± 5.0"
+    assert missing["", f"KCL: {table.OLD_NEW_ALL}held-out test images"].paper == "90.3 ± 0.3 / 65.0 ± 0.5 / 81.0 ± 0.1"
+    told = table.as_json(results, not_run)
+    assert [one["seeds"] for one in told] == [[0]] + [[]] * len(missing)
+    assert told[0]["departures"] == ["shorter"]
+
+
+def test_what_was_not_run_may_be_some_systems_and_variants(tmp_path: Path) -> None:
+    content = {"recipe": "cifar10", "why": "to be run.", "systems": ["rankstats"], "changes": ["preset=paper"]}
+    (tmp_path / table.NOT_RUN).write_text(json.dumps(content))
+    (row,) = table.unrun_rows(table.unrun([tmp_path]), [])
+    assert (row.recipe, row.system, row.paper) == ("cifar10 preset=paper", "ranking statistics", "90.4 ± 0.5")
+
+
+def test_the_paper_s_numbers_stand_beside_either_preset() -> None:
+    (row,) = table.rows([result(0, 0.9, "cifar10", changed={"preset": "paper", "joint.ce": False})])
+    assert row.paper == "84.7 ± 4.4"
+
+
+def test_a_recipe_that_was_changed_says_where_it_departed_by_commit() -> None:
+    versions = [result(0, 0.9, commit="a" * 40), result(1, 0.9, commit="b" * 40, departures=["shorter", "colder"])]
+    told = table.markdown(versions)
+    assert "`cifar10-fast` at aaaaaaa departs from the paper: shorter." in told
+    assert "`cifar10-fast` at bbbbbbb departs from the paper: shorter; colder." in told

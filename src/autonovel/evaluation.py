@@ -77,6 +77,7 @@ class OldNewAll:
         return asdict(self)
 
 
+HELD_OUT = "held-out test images"
 MATCHED_EACH = "matched on each subset (published code)"
 MATCHED_ONCE = "matched once on all"
 PLAIN_OLD = "plain on old, matched on new"

@@ -150,9 +150,13 @@ OLD_NEW_ALL: dict[tuple[str, str], OldNewAll] = {
 }
 
 
+# every way in which the paper's tables have a recipe, by the settings changed in it
+VARIANTS = ("", ESTIMATED[1], *dict.fromkeys(changes for _, changes in ABLATION))
+
+
 def accuracy(recipe: str, changes: str, system: str) -> Published | None:
     """Return the paper's accuracy for a recipe, the settings changed in it, and a system, if it has one."""
-    dataset = dataset_of(recipe)
+    dataset, changes = dataset_of(recipe), _without_preset(changes)
     if not changes:
         return ACCURACY.get((dataset, system))
     if changes in ESTIMATED:
@@ -174,7 +178,12 @@ def stored_estimate(source: str, part: str) -> int:
 
 def old_new_all(recipe: str, changes: str, system: str) -> OldNewAll | None:
     """Return the paper's accuracies of a joint classifier, if it has them."""
-    return None if changes else OLD_NEW_ALL.get((dataset_of(recipe), system))
+    return None if _without_preset(changes) else OLD_NEW_ALL.get((dataset_of(recipe), system))
+
+
+def _without_preset(changes: str) -> str:
+    """Return the changes but for the preset: the paper's numbers stand beside its formulas and beside its code."""
+    return " ".join(change for change in changes.split(" ") if not change.startswith("preset="))
 
 
 def dataset_of(recipe: str) -> str:

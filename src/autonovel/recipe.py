@@ -4,6 +4,9 @@ Order of precedence, later wins: defaults, the recipe's own preset, the recipe, 
 ``--set preset=…`` (which replaces the recipe's own), other ``--set`` values.  Where ``--set`` names another
 source of images, what the recipe says of its own source's classes is left out.  What [incremental] does not
 set is as in [joint].  Every value remembers where it came from.
+
+A departure from the paper may end with the settings it is about, as in ``"both views in one pass [joint.views]"``:
+with one of these given by the caller it is no longer said.
 """
 
 import difflib
@@ -93,7 +96,23 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
             values[key], sources[key] = values[twin], AS_JOINT
     for key in [key for key in values if key.startswith(MCL) and key not in written and key not in given]:
         values[key], sources[key] = values[KCL + key.removeprefix(MCL)], AS_KCL  # one trunk, one similarity network
+    values["departures"] = _that_hold(values["departures"], {*given, *_preset(given.get("preset", ""))}, values)
     return Loaded(build(values), sources)
+
+
+def _that_hold(departures: Iterable[str], given: set[str], known: Flat) -> tuple[str, ...]:
+    """Return the departures from the paper that are not about settings which the caller has given."""
+    out = []
+    for departure in departures:
+        about = _ABOUT.search(departure)
+        keys = about[1].split(", ") if about else []
+        for key in keys:
+            if key not in known:
+                said = f"departure {departure!r} is about {key!r}, which is no setting."
+                raise UsageError(f"{said}{_nearest(key, known)}")
+        if not given.intersection(keys):
+            out.append(departure[: about.start()] if about else departure)
+    return tuple(out)
 
 
 def build(values: Mapping[str, Any]) -> Recipe:
@@ -184,6 +203,9 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Flat:
         out |= _flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
     return out
 
+
+# settings in brackets at the end of a sentence about them
+_ABOUT = re.compile(r" \[([\w.]+(?:, [\w.]+)*)\]$")
 
 # a dotted key, a value in which quoted strings may hold a #, and the comment behind it
 _COMMENTED = re.compile(r"""\s*([\w.-]+)\s*=(?:"[^"]*"|'[^']*'|[^#"'])*#\s*(.+)$""")

@@ -2,15 +2,14 @@
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from autonovel import paper
 from autonovel.errors import UsageError
-from autonovel.evaluation import MATCHED_EACH
+from autonovel.evaluation import HELD_OUT, MATCHED_EACH
 from autonovel.labels import LABELS
 from autonovel.part_table import part_table
 from autonovel.side_by_side import LOG
@@ -20,11 +19,27 @@ from autonovel.variants import WITHOUT_EFFECT
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"
-WAYS = ("count.new_classes=published",)  # in which the paper's table of unknown numbers is reproduced
-NOT_RUN = "not-run.json"  # beside results: a recipe of the paper's benchmarks that nobody has run yet, and why
-UNRUN: Shape = {"recipe": str, "why": str}  # what such a document says
-NOTHING: Mapping[str, str] = MappingProxyType({})
+OLD_NEW_ALL = f"joint classifier, old / new / all, {MATCHED_EACH}, on "  # and on what
+NOT_RUN = "not-run.json"  # beside results: rows of the paper's benchmarks that nobody has run yet, and why
+UNRUN: Shape = {"recipe": str, "why": str, "systems": [str], "changes": [str]}  # what such a document says
 Results = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unrun:
+    """A recipe of which numbers of the paper have none of ours beside them yet.
+
+    Attributes:
+        recipe: its name.
+        why: they were not run.
+        systems: whose rows are meant (none named: all that the paper has).
+        changes: which of the recipe's variants, by their changed settings, are meant (none named: all that it has).
+    """
+
+    recipe: str
+    why: str
+    systems: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,24 +86,28 @@ def _files(folder: Path) -> list[Path]:
     return sorted(file for pattern in patterns for file in folder.glob(pattern))
 
 
-def unrun(paths: Sequence[Path]) -> dict[str, str]:
-    """Return the recipes that folders of results say were not run, and why."""
+def unrun(paths: Sequence[Path]) -> list[Unrun]:
+    """Return what folders of results say was not run."""
     found = [file for path in paths if path.is_dir() for file in (*path.glob(NOT_RUN), *path.glob(f"*/{NOT_RUN}"))]
     told = [checked(file, read_json(file), UNRUN, ("recipe", "why")) for file in sorted(found)]
-    return {content["recipe"]: content["why"] for content in told}
+    lists = ("systems", "changes")
+    return [Unrun(one["recipe"], one["why"], *(tuple(one.get(key, ())) for key in lists)) for one in told]
 
 
-def unrun_rows(recipes: Iterable[str], results: Sequence[Results]) -> list[Row]:
-    """Return a row for every number that the paper has for ``recipes``, unless results stand beside it."""
+def unrun_rows(not_run: Iterable[Unrun], results: Sequence[Results]) -> list[Row]:
+    """Return a row for every number of the paper that is meant, unless results stand beside it."""
     there = {(row.recipe, row.system) for row in rows(results)}
-    names = [f"{recipe}{changes}" for recipe in sorted(recipes) for changes in ("", *(f" {how}" for how in WAYS))]
     out = []
-    for name in names:
-        recipe, _, changes = name.partition(" ")
-        for system, label in LABELS.items():
-            published = paper.accuracy(recipe, changes, system)
-            if published and (name, label) not in there:
-                out.append(Row(name, label, str(published), "not run", {}, (), (), "", ""))
+    for one in not_run:
+        systems = [system for system in LABELS if not one.systems or system in one.systems]
+        for changes in one.changes or paper.VARIANTS:
+            name = f"{one.recipe} {changes}".rstrip()
+            told = {LABELS[system]: str(paper.accuracy(one.recipe, changes, system) or "") for system in systems}
+            for system in systems:
+                label = f"{_whose(system)}{OLD_NEW_ALL}{HELD_OUT}"
+                told[label] = " / ".join(map(str, paper.old_new_all(one.recipe, changes, system) or ()))
+            wanted = {label: text for label, text in told.items() if text and (name, label) not in there}
+            out += [Row(name, label, text, "not run", {}, (), (), "", "") for label, text in wanted.items()]
     return out
 
 
@@ -161,7 +180,7 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     published = paper.old_new_all(name, changes, system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
-    label = f"{_whose(system)}joint classifier, old / new / all, {MATCHED_EACH}, on {splits}"
+    label = f"{_whose(system)}{OLD_NEW_ALL}{splits}"
     return _row(recipe, label, told, " / ".join(map(spread, parts.values())), parts, runs)
 
 
@@ -187,7 +206,7 @@ def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[f
         seeds=tuple(int(r["seed"]) for r in runs),
         seconds=tuple(float(r.get("wall_seconds", r["seconds"]["total"])) for r in runs),
         hardware=", ".join(sorted({str(r.get("hardware")) for r in runs})),
-        commit=", ".join(sorted({str(r.get("commit") or "unknown")[:7] for r in runs})),
+        commit=", ".join(sorted({_commit(r) for r in runs})),
     )
 
 
@@ -198,26 +217,43 @@ def spread(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
-def markdown(results: Sequence[Results], not_run: Mapping[str, str] = NOTHING) -> str:
+def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
     """Return the table, under it where each recipe departs from the paper, and benchmarks part by part.
 
-    ``not_run`` are recipes whose rows of the paper stand there without ours, and why.
+    ``not_run`` are recipes of which rows of the paper stand there without ours.
     """
     lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in (*rows(results), *unrun_rows(not_run, results))]
-    for recipe, why in sorted(not_run.items()):
-        lines += ["", f"`{recipe}` was not run: {why}"]
-    departures = {str(r["recipe"]): r.get("departures") or [] for r in results}
-    for recipe, told in sorted(departures.items()):
-        lines += ["", f"`{recipe}` departs from the paper: {'; '.join(told) or 'nowhere known'}."]
+    for one in not_run:
+        lines += ["", f"Rows of `{one.recipe}` that were not run: {one.why}"]
+    lines += _departures(results)
     in_parts = [r for r in results if r.get("each")]
     for name in _names(in_parts):
         lines += part_table(name, [r for r in in_parts if _name(r) == name])
     return "\n".join(lines)
 
 
-def as_json(results: Sequence[Results]) -> list[dict[str, Any]]:
-    """Return the rows as plain data, numbers unrounded."""
+def _departures(results: Sequence[Results]) -> list[str]:
+    """Return where each recipe departs from the paper; where that has changed, which commits have said what."""
+    said: dict[str, dict[str, set[str]]] = {}
+    for r in results:
+        text = "; ".join(r.get("departures") or []) or "nowhere that it says"
+        said.setdefault(str(r["recipe"]), {}).setdefault(text, set()).add(_commit(r))
+    lines = []
+    for recipe, texts in sorted(said.items()):
+        for text, commits in sorted(texts.items()):
+            of = f" at {', '.join(sorted(commits))}" if len(texts) > 1 else ""
+            lines += ["", f"`{recipe}`{of} departs from the paper: {text}."]
+    return lines
+
+
+def _commit(results: Results) -> str:
+    return str(results.get("commit") or "unknown")[:7]
+
+
+def as_json(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> list[dict[str, Any]]:
+    """Return the rows as plain data, numbers unrounded; those that were not run have no seeds."""
+    departures = {_name(r): r.get("departures") or [] for r in results}
     return [
         {
             "recipe": r.recipe,
@@ -228,6 +264,7 @@ def as_json(results: Sequence[Results]) -> list[dict[str, Any]]:
             "seconds": list(r.seconds),
             "hardware": r.hardware,
             "commit": r.commit,
+            "departures": departures.get(r.recipe, []),
         }
-        for r in rows(results)
+        for r in (*rows(results), *unrun_rows(not_run, results))
     ]

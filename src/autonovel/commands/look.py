@@ -135,7 +135,8 @@ def print_table(paths: list[Path], as_json: bool) -> None:
     from autonovel import table
 
     results = table.collect(paths)
-    print(json.dumps(table.as_json(results), indent=2) if as_json else table.markdown(results, table.unrun(paths)))
+    not_run = table.unrun(paths)
+    print(json.dumps(table.as_json(results, not_run), indent=2) if as_json else table.markdown(results, not_run))
 
 
 def draw_figures(paths: list[Path], to: Path, pair: str) -> None:

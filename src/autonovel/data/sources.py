@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from autonovel.data import cifar, folder, imagenet, omniglot, sample, shards, svhn, table
-from autonovel.data.catalogue import how_to_get
+from autonovel.data.catalogue import DATASETS, how_to_get
 from autonovel.data.given_labels import GivenLabels
 from autonovel.data.imageset import ImageSet
 from autonovel.data.listing import Listing, problem
 from autonovel.data.splits import LabelledImages, choose_classes, first_of_each_class, hold_out, known_and_new
-from autonovel.errors import UsageError
+from autonovel.errors import InputError, UsageError
 from autonovel.settings import Data, Recipe
 
 Splits = tuple[LabelledImages, LabelledImages | None]
@@ -39,6 +39,8 @@ SOURCES: dict[str, Callable[[Data], Splits]] = {
     "omniglot": _omniglot,
 }
 
+COUNTED = ("cifar10", "cifar100", "svhn")  # others count while they list their files
+
 # sources of image files, which are decoded later, at their final size
 LISTINGS: dict[str, Callable[[Data], tuple[Listing, Listing | None]]] = {
     "folder": lambda data: folder.load(Path(data.path)),
@@ -67,6 +69,25 @@ def load(
     return labels.over(train, test) if labels is not None else (train, test, n_new)
 
 
+def check_counts(data: Data, train: LabelledImages, test: LabelledImages | None) -> None:
+    """Refuse a benchmark of which a part is missing: its numbers could not stand beside anybody's."""
+    if data.source not in COUNTED:
+        return
+    dataset = DATASETS[data.source]
+    for split, images in (("train", train), ("test", test)):
+        assert images is not None
+        published = next(one.per_class for one in dataset.splits if one.name == split)
+        found = images.labels.bincount(minlength=len(images.names)).tolist()
+        wrong = [(name, n, m) for name, n, m in zip(images.names, found, published, strict=True) if n != m]
+        if wrong:
+            name, there, wanted = wrong[0]
+            raise InputError(
+                f"{data.path} does not hold the published {split} images of {dataset.title}: of class {name} there are "
+                f"{there:,}, published are {wanted:,}. See `autonovel data check {data.source} {data.path}`. "
+                f"{how_to_get(data.source, Path(data.path))} For a trial on fewer images, set data.per_class."
+            )
+
+
 def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
     data = settings.data
     if data.source not in SOURCES and data.source not in LISTINGS:
@@ -85,6 +106,7 @@ def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, 
     if data.truth:
         raise UsageError(f"data.truth is for image files; {data.source} has labels of its own. Leave it empty.")
     train, test = SOURCES[data.source](data)
+    check_counts(data, train, test)
     train = first_of_each_class(train, data.per_class)
     if test is None:
         train, test = hold_out(train, data.test_fraction, seed)
