@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autonovel import paper, table
+from autonovel import paper, recipe, table
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
 from runs import TINY, autonovel, journal
@@ -141,13 +141,14 @@ def test_a_study_shares_the_stages_that_are_the_same(tmp_path: Path) -> None:
     arguments = ["reproduce", TINY, "--out", tmp_path, "--device", "cpu"]
     before = autonovel(*arguments, *sets, "--set", 'run.systems=["rankstats", "kmeans"]')
     assert before.returncode == 0, before.stderr
-    done = autonovel(*arguments, "--ablations", "--sweep-k", "2,7", "--sweep-group", "4", *sets)
+    done = autonovel(*arguments, "--ablations", "--sweep-k", "2,5,7", "--sweep-group", "4", *sets)
     assert done.returncode == 0, done.stdout + done.stderr
     runs = {path.name for path in tmp_path.iterdir()}
     assert runs == {f"tiny{variant}-seed0" for variant in (
         "", "-without-consistency", "-without-consistency-one-view", "-without-ce", "-without-bce",
         "-without-self-supervision", "-k2", "-k7", "-group4",
     )}  # fmt: skip
+    assert recipe.load(str(TINY)).recipe.joint.k == 5  # which is the run they are compared with
     base = (tmp_path / "tiny-seed0" / "stages" / "2-supervised" / "model.safetensors").read_bytes()
     for name in runs - {"tiny-seed0"}:
         same = (tmp_path / name / "stages" / "2-supervised" / "model.safetensors").read_bytes() == base

@@ -63,6 +63,12 @@ def that_apply(variants: Sequence[Variant], pretraining: str) -> tuple[Variant, 
     return tuple(one for one in variants if one != WITHOUT_SELF_SUPERVISION or pretraining == "rotation")
 
 
+def that_differ(variants: Sequence[Variant], settings: Recipe) -> tuple[Variant, ...]:
+    """Return the variants that are not the recipe itself, whose run a sweep that names its value would only repeat."""
+    own = recipe.flatten(settings)
+    return tuple(one for one in variants if any(own[key] != value for key, value in one.settings.items()))
+
+
 def sweep(word: str, values: Iterable[int]) -> tuple[Variant, ...]:
     """Return a variant for each value of a setting, which ``word`` stands for (``SWEPT``)."""
     return tuple(Variant(f"{word}{value}", {SWEPT[word]: value}) for value in dict.fromkeys(values))

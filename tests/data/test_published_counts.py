@@ -24,7 +24,9 @@ def published(source: str, split: str, lacking: int = 0) -> LabelledImages:
     return LabelledImages(torch.zeros(len(labels), 1, 1, 1, dtype=torch.uint8), labels, NAMES[source])
 
 
-def loaded(monkeypatch: pytest.MonkeyPatch, name: str, lacking: dict[str, int], *sets: str) -> ImageSet:
+def loaded(
+    monkeypatch: pytest.MonkeyPatch, name: str, lacking: dict[str, int], *sets: str
+) -> tuple[ImageSet, ImageSet]:
     def read(data: Data) -> sources.Splits:
         parts = [published(data.source, split, lacking.get(split, 0)) for split in ("train", "test")]
         return parts[0], parts[1]
@@ -32,7 +34,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, name: str, lacking: dict[str, int], 
     monkeypatch.setitem(sources.SOURCES, name, read)
     train, test, _ = sources.load(recipe.load(name, ["data.path=somewhere", *sets]).recipe, 0)
     assert test is not None
-    return train
+    return train, test
 
 
 @pytest.mark.parametrize(
@@ -42,8 +44,13 @@ def loaded(monkeypatch: pytest.MonkeyPatch, name: str, lacking: dict[str, int], 
 def test_splits_have_the_paper_s_counts(
     name: str, labelled: int, unlabelled: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = loaded(monkeypatch, name, {})
+    train, _ = loaded(monkeypatch, name, {})
     assert (int((~train.unlabelled).sum()), int(train.unlabelled.sum())) == (labelled, unlabelled)
+
+
+def test_a_quick_trial_has_few_test_images_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, test = loaded(monkeypatch, "svhn", {}, "data.per_class=3")
+    assert len(train) == len(test) == 30
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,7 +17,7 @@ from autonovel.parts import parts_of
 from autonovel.settings import ALL_STAGES
 from autonovel.side_by_side import RunOrder, carry_out
 from autonovel.storage.documents import read_json
-from autonovel.variants import FULL_VARIANT, Variant, folder_name, siblings, that_apply
+from autonovel.variants import FULL_VARIANT, Variant, folder_name, siblings, that_apply, that_differ
 
 STUDIED = "rankstats"
 
@@ -50,6 +50,7 @@ def reproduce_recipe(
     if applied != compared:
         start = f"pretrain.kind = {settings.pretrain.kind}"
         Console().print(f"Not without self-supervision, which {label} does not start by ({start}).", highlight=False)
+    applied = that_differ(applied, settings)
 
     def order(seed: int, variant: Variant) -> RunOrder:
         folder = out / folder_name(label, variant, seed)

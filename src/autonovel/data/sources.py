@@ -108,6 +108,7 @@ def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, 
     train, test = SOURCES[data.source](data)
     check_counts(data, train, test)
     train = first_of_each_class(train, data.per_class)
+    test = first_of_each_class(test, data.per_class) if test is not None else None
     if test is None:
         train, test = hold_out(train, data.test_fraction, seed)
     elif data.test_fraction:
