@@ -33,8 +33,8 @@ class FixedViews:
         augmentation: what a view is.
         count: views of an image.
         key: stream of their draws.
-        maps: what the settled blocks make of them, channels last, in row image · count + view; None where that is not
-            computed ahead, and a step makes the same views itself.
+        maps: what the settled blocks make of them, image×view×h×w×c; None where that is not computed ahead, and a step
+            makes the same views itself.
     """
 
     augmentation: Augmentation
@@ -51,7 +51,7 @@ class FixedViews:
         image, view = cat([mine, mine]), cat(self.pick(batch.u))
         if self.maps is None:
             return self.pixels(cat([batch.images, batch.images]), image, view), model.features
-        return self.maps[image * self.count + view].movedim(-1, 1), model.features_of_maps
+        return self.maps[image, view].movedim(-1, 1), model.features_of_maps
 
     def pick(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """Return two different views of every image, by n×2 uniform numbers."""
@@ -86,7 +86,7 @@ class FixedViews:
         if size * _processes_on(device, model) > SHARE * free:
             return too_large
         try:
-            maps = torch.empty(len(images) * self.count, *one.shape[1:], dtype=one.dtype, device=device)
+            maps = torch.empty(len(images), self.count, *one.shape[1:], dtype=one.dtype, device=device)
         except torch.OutOfMemoryError:  # another program was quicker
             return too_large
         self._fill(maps, model, pixels, display)
@@ -95,11 +95,11 @@ class FixedViews:
 
     def _fill(self, maps: Tensor, model: Model, pixels: Tensor, display: Display) -> None:
         start, done = time.monotonic(), 0
-        display.begin(TITLE, len(maps), 0, of="views")
+        display.begin(TITLE, len(maps) * self.count, 0, of="views")
         for rows in torch.arange(len(pixels)).split(CHUNK):
             for view in range(self.count):
                 stopping.check()
-                maps[(rows * self.count + view).to(maps.device)] = self._map(model, pixels, rows, view)
+                maps[rows[0] : rows[-1] + 1, view] = self._map(model, pixels, rows, view)
                 done += len(rows)
             display.update(TITLE, done, {}, done / (time.monotonic() - start))
         display.end(TITLE)
