@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from autonovel.methods.views import two_views
 from autonovel.networks import Adapted, Model
 from autonovel.settings import Augment
 from autonovel.settings import Joint as Settings
+from autonovel.training import batch_statistics
 from autonovel.training.loop import run_stage
 from every_stage import Told, context_in, ready, some_images
 
@@ -159,6 +161,26 @@ def test_a_program_that_was_quicker_has_the_memory(monkeypatch: pytest.MonkeyPat
     with stage.foresee(model, some_images(), told):
         assert stage.fixed is not None and stage.fixed.maps is None
     assert "too large to keep" in told.said[0]
+
+
+def test_processes_that_share_a_memory_share_the_room_in_it() -> None:
+    model, stage = joint()
+    crowd = replace(model.ranks.launch, local_world=10**9)
+    model.ranks = SimpleNamespace(launch=crowd)  # type: ignore[assignment]
+    told = Told()
+    with stage.foresee(model, some_images(), told):
+        assert stage.fixed is not None and stage.fixed.maps is None
+    assert "too large to keep" in told.said[0]
+
+
+def test_processes_do_not_average_statistics_that_are_fixed() -> None:
+    model, _ = joint()
+    averaged: list[Tensor] = []
+    model.ranks = SimpleNamespace(world=3, average=averaged.extend)  # type: ignore[assignment]
+    batch_statistics.average(model)
+    statistics = {name: value for name, value in model.trunk.named_buffers() if name.endswith(("mean", "var"))}
+    taken = {name for name, value in statistics.items() if any(value is one for one in averaged)}
+    assert taken == {name for name in statistics if not name.startswith(("blocks.stem", "blocks.block1"))} != set()
 
 
 def test_memory_is_free_after_an_error() -> None:
