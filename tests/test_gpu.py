@@ -93,7 +93,8 @@ def test_a_recorded_step_finds_fixed_views(precision: str, compiled: bool) -> No
     fixed: dict[str, Any] = {"frozen_batchnorm": "eval", "fixed_views": 4}
     eager, eager_weights = train(Step, precision, "sgd", **fixed)
     means, weights = train(GraphStep, precision, "sgd", compile=compiled, **fixed)
-    close = 1e-4 if precision == "float32" else 2e-2  # compiled, bf16 is rounded in other places
+    # compiled, sums have another order and bf16 is rounded in other places, which 160 images' training makes larger
+    close = 2e-2 if precision == "bf16" else 2e-3 if compiled else 1e-4
     for name, value in eager.items():
         if name.startswith("loss/"):
             torch.testing.assert_close(means[name], value, rtol=close, atol=close)

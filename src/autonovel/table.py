@@ -104,7 +104,7 @@ def unrun_rows(not_run: Iterable[Unrun], results: Sequence[Results]) -> list[Row
             name = f"{one.recipe} {changes}".rstrip()
             told = {LABELS[system]: str(paper.accuracy(one.recipe, changes, system) or "") for system in systems}
             for system in systems:
-                label = f"{_whose(system)}{OLD_NEW_ALL}{HELD_OUT}"
+                label = joint_label(system)
                 told[label] = " / ".join(map(str, paper.old_new_all(one.recipe, changes, system) or ()))
             wanted = {label: text for label, text in told.items() if text and (name, label) not in there}
             out += [Row(name, label, text, "not run", {}, (), (), "", "") for label, text in wanted.items()]
@@ -172,6 +172,11 @@ def _joint(results: Results, system: str) -> dict[str, Any] | None:
     return found
 
 
+def joint_label(system: str, split: str = HELD_OUT) -> str:
+    """Return what the row of a joint classifier's old / new / all is called."""
+    return f"{_whose(system)}{OLD_NEW_ALL}{split}"
+
+
 def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     found = [joint for r in runs if (joint := _joint(r, system))]
     scores = [joint["protocols"][MATCHED_EACH] for joint in found]
@@ -180,8 +185,7 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     published = paper.old_new_all(name, changes, system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
-    label = f"{_whose(system)}{OLD_NEW_ALL}{splits}"
-    return _row(recipe, label, told, " / ".join(map(spread, parts.values())), parts, runs)
+    return _row(recipe, joint_label(system, splits), told, " / ".join(map(spread, parts.values())), parts, runs)
 
 
 def _unlabelled_row(recipe: str, system: str, runs: list[Results]) -> Row:

@@ -39,13 +39,17 @@ def add_look_commands(app: typer.Typer) -> None:
 
     @app.command()
     def table(
-        runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of results.")], as_json: AsJson = False
+        runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of results.")],
+        as_json: AsJson = False,
+        as_paper: Annotated[
+            bool, typer.Option("--paper", help="As the paper's own tables, ours beside each of its numbers.")
+        ] = False,
     ) -> None:
         """Print the results of RUNS beside the paper's: mean and deviation over seeds, time, hardware, commit."""
         with plain_errors():
             from autonovel.commands.look import print_table
 
-            print_table(runs, as_json)
+            print_table(runs, as_json, as_paper)
 
     @app.command()
     def figures(

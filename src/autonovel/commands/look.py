@@ -130,11 +130,16 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
     print("[incremental] is as [joint], and [mcl] as [kcl], in everything that is not shown.")
 
 
-def print_table(paths: list[Path], as_json: bool) -> None:
-    """Print the results of many runs beside the paper's, as Markdown or JSON."""
-    from autonovel import table
+def print_table(paths: list[Path], as_json: bool, as_paper: bool = False) -> None:
+    """Print the results of many runs beside the paper's, as Markdown or JSON, or as the paper's own tables."""
+    from autonovel import paper_tables, table
 
+    if as_json and as_paper:
+        raise UsageError("--paper prints tables for people to read; for every number, give --json without it.")
     results = table.collect(paths)
+    if as_paper:
+        print(paper_tables.markdown(results))
+        return
     not_run = table.unrun(paths)
     print(json.dumps(table.as_json(results, not_run), indent=2) if as_json else table.markdown(results, not_run))
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws, stopping
+from autonovel import draws
 from autonovel.data import ImageSet, loader, share_of
 from autonovel.networks import Model
 from autonovel.storage import writing
@@ -30,8 +30,8 @@ from autonovel.training.remedies import STOPPED
 from autonovel.training.schedules import learning_rate
 from autonovel.training.stage import Concludes, Foresees, OnMaterial, Remembers, Stage
 from autonovel.training.steps import step_kind
+from autonovel.training.stopwatch import Stopwatch
 
-SECONDS_BETWEEN_UPDATES = 0.25
 NUMBERS_AT_ONCE = 1 << 22  # random numbers drawn ahead; an epoch of CIFAR takes a tenth of them
 DEFAULT_THREADS = torch.get_num_threads()
 CHECKPOINT = "checkpoint.safetensors"
@@ -134,7 +134,7 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     key = draws.stream(context.seed, 100 + stage.number)
     last_save, good = time.monotonic(), first
     health = ranks.alone(lambda: Health(model, optimiser, stage, images, context, saved.parent))
-    watch = _Stopwatch(context.display, context.title(stage), before)
+    watch = Stopwatch(context.display, context.title(stage), before)
     with contextlib.closing(loader(images, context.device, ranks)) as source, _foreseen(stage, model, images, context):
         source.start(share, range(first, epochs))
         kind = step_kind(context.device, context.cuda_graphs and ranks.world == 1)
@@ -184,7 +184,7 @@ def _with_draws(key: int, first: int, rows: Tensor, count: int, ranks: Ranks) ->
             yield first + start + place, index, u[place]
 
 
-def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, Tensor], watch: "_Stopwatch") -> None:
+def _log(context: Context, stage: str, epoch: int, step: int, means: dict[str, Tensor], watch: Stopwatch) -> None:
     line: dict[str, Any] = {"stage": stage, "epoch": epoch, "step": step}
     # JSON has no NaN: a term that is not finite is written as null, and the guard tells of it
     line |= {name: value.tolist() if torch.isfinite(value).all() else None for name, value in means.items()}
@@ -195,26 +195,3 @@ def _sound(health: Health | None, epoch: int, means: dict[str, Tensor], broken: 
     """Tell whether the state after ``epoch`` is worth keeping; models are equal, so the first process alone looks."""
     assert health is not None, "only the first process is asked"
     return health.after_epoch(epoch, means, broken, good)
-
-
-class _Stopwatch:
-    """Time spent, images per second, and the moments at which the display is told."""
-
-    def __init__(self, display: Display, stage: str, before: float) -> None:
-        self.display, self.stage, self.before = display, stage, before
-        self.start = self.told = time.monotonic()
-        self.images, self.rate = 0, 0.0
-
-    def seconds(self) -> float:
-        """Return the seconds spent in this stage, earlier parts included."""
-        return self.before + time.monotonic() - self.start
-
-    def tick(self, done: int, images: int, terms: dict[str, Tensor]) -> None:
-        """Count a step; now and then, read the terms (the only wait for the device) and show them."""
-        stopping.check()
-        self.images += images
-        now = time.monotonic()
-        if now - self.told < SECONDS_BETWEEN_UPDATES:
-            return
-        self.rate, self.images, self.told = self.images / (now - self.told), 0, now
-        self.display.update(self.stage, done, {name: float(value) for name, value in terms.items()}, self.rate)

@@ -1,0 +1,199 @@
+"""The tables of the paper as it prints them, with ours beside each of its numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from autonovel import paper, recipe
+from autonovel.labels import LABELS
+from autonovel.paper import Published
+from autonovel.table import Results, Row, joint_label, rows, spread
+from autonovel.variants import SWEPT
+
+TITLES = {
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "svhn": "SVHN",
+    "omniglot": "OmniGlot",
+    "imagenet": "ImageNet",
+}
+SMALL = ("cifar10", "cifar100", "svhn")
+LARGE = ("omniglot", "imagenet")
+COMPARED = ("kmeans", "kcl", "mcl", "dtc")
+NOT_RUN = "not run"
+NONE = "–"
+CLEARLY_LESS = 3.0  # points below the paper
+LEGEND = (
+    "Accuracy in per cent, mean ± standard deviation, of ours with the number of seeds in brackets; the paper's "
+    f"deviations are over {paper.RUNS} runs. Ours is in **bold** where it is more than {CLEARLY_LESS:.0f} points "
+    "below the paper. Where a line does not say *full length*, the fast recipe is meant."
+)
+Measured = Mapping[tuple[str, str], Row]  # by the recipe with its changes, and what the row calls the system
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: a system under a recipe with some settings changed.
+
+    Attributes:
+        title: what the line is called.
+        system: that was measured.
+        changes: settings changed in the recipe, as the table of all results names them.
+        full: whether the recipe of full length is meant, not the fast one.
+        only: the datasets on which it is meant to be run; none named: all.
+    """
+
+    title: str
+    system: str = "rankstats"
+    changes: str = ""
+    full: bool = False
+    only: tuple[str, ...] = ()
+
+    def recipe(self, dataset: str) -> str:
+        """Return the name under which the table of all results has this line's run on a dataset."""
+        name = dataset if self.full or dataset == "imagenet" else f"{dataset}-fast"
+        return f"{name} {self.changes}".rstrip()
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table of the paper.
+
+    Attributes:
+        title: what it shows.
+        datasets: its columns.
+        lines: its rows.
+        of_joint: old / new / all of joint classifiers, instead of the accuracy on the unlabelled images.
+    """
+
+    title: str
+    datasets: tuple[str, ...]
+    lines: tuple[Line, ...]
+    of_joint: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A setting over which ranking statistics were run: the paper has a figure of k, without numbers.
+
+    Attributes:
+        title: what the table shows.
+        word: for the setting.
+        setting: its name.
+        values: that were run, one by one.
+    """
+
+    title: str
+    word: str
+    setting: str
+    values: tuple[int, ...]
+
+
+def _all_lengths(title: str, system: str) -> tuple[Line, ...]:
+    """Return a system's line, and those of runs at full length."""
+    return (
+        Line(title, system),
+        Line(f"{title}, *full length*", system, full=True),
+        Line(f"{title}, *full length*, formulas as printed", system, "preset=paper", full=True, only=("cifar10",)),
+    )
+
+
+WITHOUT_SELF_SUPERVISION = tuple(
+    Line(f"{LABELS[system]}, without self-supervision", system, paper.FROM_SCRATCH) for system in COMPARED
+)
+BASELINES = tuple(Line(LABELS[system], system) for system in COMPARED)
+OURS = _all_lengths("ranking statistics", "rankstats")
+INCREMENTAL = _all_lengths("with incremental learning", "rankstats-incremental")
+OF_UNKNOWN_NUMBER = tuple(
+    Line(f"{LABELS[system]}, {whose} estimates", system, changes)
+    for whose, changes in (("DTC's stored", paper.WITH_STORED_ESTIMATES), ("our", paper.OUR_ESTIMATES))
+    for system in (*COMPARED[1:], "rankstats")
+)
+ABLATIONS = (
+    Line("without consistency", changes="joint.consistency=False"),
+    Line("the same, pairs of one view", changes="joint.bce_views=one joint.consistency=False"),
+    Line("without CE", changes="joint.ce=False"),
+    Line("without BCE", changes="joint.bce=False"),
+    Line("without self-supervision", changes=paper.FROM_SCRATCH),
+)
+TABLES = (
+    PaperTable("Novel category discovery", SMALL, (*WITHOUT_SELF_SUPERVISION, *BASELINES, *OURS, *INCREMENTAL)),
+    PaperTable("Novel category discovery, OmniGlot and ImageNet", LARGE, (*BASELINES, OURS[0])),
+    PaperTable("Unknown number of new classes", LARGE, OF_UNKNOWN_NUMBER),
+    PaperTable("What each part does", SMALL, (*ABLATIONS, OURS[0])),
+    PaperTable("Incremental learning: old / new / all on the test images", SMALL, (*BASELINES[1:], *INCREMENTAL), True),
+)
+SWEEPS = (
+    Sweep("Ranking statistics with other k", "k", SWEPT["k"], (1, 2, 3, 5, 7, 10, 15, 20, 50)),
+    Sweep("Ranking statistics with pairs compared in other groups", "images a group", SWEPT["group"], (8, 16, 32, 64)),
+)
+
+
+def markdown(results: Sequence[Results]) -> str:
+    """Return all tables of the paper with our results beside its own, those of ours that nobody ran included."""
+    measured = {(row.recipe, row.system): row for row in rows(results)}
+    lines = [LEGEND]
+    for table in TABLES:
+        lines += ["", f"**{table.title}**", "", *_table(table, measured)]
+    for sweep in SWEEPS:
+        lines += ["", f"**{sweep.title}**", "", *_sweep(sweep, measured)]
+    return "\n".join(lines)
+
+
+def _table(table: PaperTable, measured: Measured) -> list[str]:
+    header = ["", *(text for one in table.datasets for text in (f"{TITLES[one]}: paper", "ours"))]
+    return _grid(header, [_cells(table, line, measured) for line in table.lines])
+
+
+def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
+    """Return the title of a line and, for each dataset, the paper's number and ours."""
+    label = joint_label(line.system) if table.of_joint else LABELS[line.system]
+    cells = [line.title]
+    for dataset in table.datasets:
+        if line.only and dataset not in line.only:
+            cells += [NONE, NONE]
+            continue
+        theirs = _published(table, line, dataset)
+        told = " / ".join(f"{one.mean:.1f}" if table.of_joint else str(one) for one in theirs)
+        cells += [told or NONE, _ours(measured.get((line.recipe(dataset), label)), theirs)]
+    return cells
+
+
+def _published(table: PaperTable, line: Line, dataset: str) -> tuple[Published, ...]:
+    """Return the paper's numbers, the same beside fast and full-length runs."""
+    if table.of_joint:
+        return paper.old_new_all(dataset, line.changes, line.system) or ()
+    one = paper.accuracy(dataset, line.changes, line.system)
+    return () if one is None else (one,)
+
+
+def _ours(row: Row | None, published: Sequence[Published] = ()) -> str:
+    if row is None:
+        return NOT_RUN
+    numbers = [row.values[key] for key in (("old", "new", "all") if "old" in row.values else ("acc",))]
+    texts = [_marked(values, theirs) for values, theirs in zip_longest(numbers, published)]
+    return f"{' / '.join(texts)} ({len(row.seeds)})"
+
+
+def _marked(values: Sequence[float], published: Published | None) -> str:
+    less = published is not None and statistics.mean(values) < published.mean - CLEARLY_LESS
+    return f"**{spread(values)}**" if less else spread(values)
+
+
+def _sweep(sweep: Sweep, measured: Measured) -> list[str]:
+    """Return the lines of a swept setting, the value that a recipe has itself among the others."""
+    section, name = sweep.setting.split(".")
+    lines = []
+    for dataset in SMALL:
+        fast = Line("").recipe(dataset)
+        own = getattr(getattr(recipe.load(fast).recipe, section), name)
+        places = [fast if value == own else f"{fast} {sweep.setting}={value}" for value in sweep.values]
+        found = [measured.get((place, LABELS["rankstats"])) for place in places]
+        lines.append([TITLES[dataset], *map(_ours, found)])
+    return _grid([sweep.word, *map(str, sweep.values)], lines)
+
+
+def _grid(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    every = [header, ["---"] * len(header), *lines]
+    return ["| " + " | ".join(cells) + " |" for cells in every]

@@ -1,0 +1,108 @@
+"""The paper's own tables with ours beside each number."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autonovel import paper, paper_tables, recipe, table
+from autonovel.commands.look import print_table
+from autonovel.errors import UsageError
+from autonovel.evaluation import HELD_OUT, MATCHED_EACH
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def result(name: str, seed: int, system: str, acc: float, **more: Any) -> dict[str, Any]:
+    return {
+        "recipe": name, "seed": seed, "systems": {system: {"acc": acc, "nmi": 0.5, "ari": 0.5}},
+        "seconds": {"total": 100.0}, "hardware": "a GPU", "commit": "0123456789", "changed": {},
+    } | more  # fmt: skip
+
+
+def lines(results: list[dict[str, Any]], title: str) -> dict[str, list[str]]:
+    """Return the cells of one of the tables, by the first of their line."""
+    text = paper_tables.markdown(results)
+    part = text.split(f"**{title}**\n")[1].split("**\n")[0]
+    grid = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
+    return {cells[0]: cells[1:] for cells in grid}
+
+
+def test_our_number_stands_beside_the_paper_s_with_its_seeds() -> None:
+    found = lines([result("svhn-fast", seed, "rankstats", acc) for seed, acc in ((0, 0.94), (1, 0.96))],
+                  "Novel category discovery")  # fmt: skip
+    assert found["ranking statistics"] == [
+        "90.4 ± 0.5",
+        "not run",
+        "73.2 ± 2.1",
+        "not run",
+        "95.0 ± 0.2",
+        "95.0 ± 1.4 (2)",
+    ]
+    assert found["ranking statistics, *full length*"][-1] == "not run"
+
+
+def test_what_is_clearly_below_the_paper_is_marked() -> None:
+    one = lines([result("cifar10-fast", 0, "dtc", 0.858)], "Novel category discovery")
+    assert one["DTC"][1] == "85.8 (1)"
+    one = lines([result("cifar10-fast", 0, "dtc", 0.856)], "Novel category discovery")
+    assert one["DTC"][1] == "**85.6** (1)"
+
+
+def test_runs_of_full_length_have_a_line_of_their_own() -> None:
+    runs = [result("cifar10", 0, "rankstats", 0.914),
+            result("cifar10", 0, "rankstats", 0.91, changed={"preset": "paper"})]  # fmt: skip
+    found = lines(runs, "Novel category discovery")
+    assert found["ranking statistics"][1] == "not run"
+    assert found["ranking statistics, *full length*"][:2] == ["90.4 ± 0.5", "91.4 (1)"]
+    printed = found["ranking statistics, *full length*, formulas as printed"]
+    assert printed == ["90.4 ± 0.5", "91.0 (1)", "–", "–", "–", "–"]  # it is meant for CIFAR-10 alone
+
+
+def test_ablations_stand_where_their_setting_says() -> None:
+    changed = {"joint.consistency": False, "joint.bce_views": "one", "run.report": False}
+    runs = [result("svhn-fast", 0, "rankstats", 0.7, changed={"joint.ce": False}),
+            result("svhn-fast", 0, "rankstats", 0.5, changed=changed)]  # fmt: skip
+    found = lines(runs, "What each part does")
+    assert found["without CE"][-2:] == ["59.7 ± 6.6", "70.0 (1)"]
+    assert found["the same, pairs of one view"][-2:] == ["–", "50.0 (1)"]
+    assert found["the same, pairs of one view"][:2] == ["–", "not run"]
+
+
+def test_each_part_of_a_joint_classifier_is_judged_by_itself() -> None:
+    joint = {"split": HELD_OUT, "protocols": {MATCHED_EACH: {"old": 0.93, "new": 0.82, "all": 0.87}}}
+    one = result("cifar10-fast", 0, "rankstats-incremental", 0.9, joint_classifiers={"rankstats-incremental": joint})
+    found = lines([one], "Incremental learning: old / new / all on the test images")
+    assert found["with incremental learning"][:2] == ["90.6 / 88.8 / 89.7", "93.0 / **82.0** / 87.0 (1)"]
+
+
+def test_a_sweep_has_the_recipe_s_own_value_among_the_others() -> None:
+    own = recipe.load("cifar10-fast").recipe.joint.k
+    runs = [
+        result("cifar10-fast", 0, "rankstats", 0.9),
+        result("cifar10-fast", 0, "rankstats", 0.5, changed={"joint.k": 1}),
+    ]
+    found = lines(runs, "Ranking statistics with other k")
+    by_k = dict(zip(found["k"], found["CIFAR-10"], strict=True))
+    assert (by_k["1"], by_k[str(own)], by_k["50"]) == ("50.0 (1)", "90.0 (1)", "not run")
+
+
+def test_every_number_of_the_paper_has_its_place() -> None:
+    """None of those that `paper` knows is left out of the tables."""
+    told = paper_tables.markdown([])
+    tables = (paper.ACCURACY, paper.ACCURACY_FROM_SCRATCH, paper.ABLATION, paper.UNKNOWN_NUMBER)
+    for published in (one for numbers in tables for one in numbers.values()):
+        assert f"| {published} |" in told
+    for old, new, every in paper.OLD_NEW_ALL.values():
+        assert f"| {old.mean:.1f} / {new.mean:.1f} / {every.mean:.1f} |" in told
+
+
+def test_the_page_of_results_has_the_tables_of_the_committed_runs() -> None:
+    made = paper_tables.markdown(table.collect([ROOT / "benchmarks" / "results"]))
+    page = (ROOT / "docs" / "results.md").read_text()
+    assert made in page, "docs/results.md is stale: paste `autonovel table benchmarks/results --paper`"
+
+
+def test_they_are_not_for_programs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="give --json without it"):
+        print_table([tmp_path], as_json=True, as_paper=True)
