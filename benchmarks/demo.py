@@ -1,4 +1,4 @@
-"""The demo on several seeds: `python benchmarks/demo.py --seeds 0 1 2 3 4` prints the table docs/results.md quotes.
+"""The demo on several seeds: `python benchmarks/demo.py --seeds 0 1 2 3 4` prints the table of docs/results/demo.md.
 
 Each seed is one undisturbed `autonovel demo` in a process of its own; its results are kept as
 benchmarks/results/demo/seed-N.json, with the wall time of the process beside them.  Further options, such as
