@@ -26,7 +26,7 @@ OF_METHODS = {
     "starts": ("rankstats", 0, "joint", "lr"),
     "fixed views": ("rankstats", 0, "joint", "lr"),
     "incremental": ("rankstats-incremental", 0, "incremental", "lr"),
-    "even errors": ("rankstats-incremental", 0, "incremental", "lr"),
+    "rebalanced": ("rankstats-incremental", 0, "incremental", "lr"),
     "similarity": ("kcl", 0, "similarity", "lr"),
     "kcl": ("kcl", 1, "kcl", "lr"),
     "mcl": ("mcl", 1, "mcl", "lr"),
@@ -44,7 +44,7 @@ QUICK = {
 
 ALWAYS: dict[str, dict[str, Any]] = {
     "starts": {"starts": 3, "starts_until": 0.5},
-    "even errors": {"even_errors": True},
+    "rebalanced": {"rebalance": True},
     "fixed views": {"fixed_views": 3, "frozen": ("stem", "block1"), "frozen_batchnorm": "eval"},
 }
 

@@ -99,7 +99,7 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
         "joint, own": lambda: [Joint(replace(joint, consistency_on="own"), N_KNOWN, N_NEW, 0)],
         "joint, merged": lambda: [Joint(replace(joint, batch="merged", views="separate"), N_KNOWN, N_NEW, 0)],
         "joint, incremental, groups": lambda: [
-            Joint(replace(joint, group=3, even_errors=True), N_KNOWN, N_NEW, 0, incremental=True)
+            Joint(replace(joint, group=3, rebalance=True), N_KNOWN, N_NEW, 0, incremental=True)
         ],
         "kcl": lambda: [
             LearnSimilarity(similar, N_KNOWN, N_NEW, 0), Cluster(pairs, *cluster, kcl, "kcl"), linear

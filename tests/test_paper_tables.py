@@ -59,6 +59,22 @@ def test_runs_of_full_length_have_a_line_of_their_own() -> None:
     assert printed == ["90.4 ± 0.5", "91.0 (1)", "–", "–", "–", "–"]  # it is meant for CIFAR-10 alone
 
 
+def test_a_line_that_nobody_asked_for_stands_there_if_it_was_run() -> None:
+    title = "Novel category discovery"
+    full = "k-means on stage-2 features, *full length*"
+    assert full not in lines([], title)
+    assert lines([result("cifar100", 0, "kmeans", 0.5)], title)[full] == [
+        "–",
+        "–",
+        "56.3 ± 1.7",
+        "**50.0** (1)",
+        "–",
+        "–",
+    ]
+    printed = result("svhn", 0, "rankstats", 0.9, changed={"preset": "paper"})
+    assert lines([printed], title)["ranking statistics, *full length*, formulas as printed"][-1] == "**90.0** (1)"
+
+
 def test_ablations_stand_where_their_setting_says() -> None:
     changed = {"joint.consistency": False, "joint.bce_views": "one", "run.report": False}
     runs = [result("svhn-fast", 0, "rankstats", 0.7, changed={"joint.ce": False}),
@@ -106,3 +122,16 @@ def test_the_page_of_results_has_the_tables_of_the_committed_runs() -> None:
 def test_they_are_not_for_programs(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="give --json without it"):
         print_table([tmp_path], as_json=True, as_paper=True)
+
+
+def test_a_sweep_may_name_the_recipe_s_own_value() -> None:
+    own = recipe.load("svhn-fast").recipe.joint.k
+    found = lines(
+        [result("svhn-fast", 0, "rankstats", 0.9, changed={"joint.k": own})], "Ranking statistics with other k"
+    )
+    assert dict(zip(found["k"], found["SVHN"], strict=True))[str(own)] == "90.0 (1)"
+
+
+def test_the_command_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([ROOT / "benchmarks" / "results"], as_json=False, as_paper=True)
+    assert "**What each part does**" in capsys.readouterr().out

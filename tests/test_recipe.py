@@ -372,7 +372,7 @@ CODE_AND_PAPER = {
     "joint.group_per_class": (0.0, 0.0),  # not in the paper
     "joint.starts": (1, 1),  # not in the paper
     "joint.fixed_views": (0, 0),  # not in the paper
-    "joint.even_errors": (False, False),  # not in the paper
+    "joint.rebalance": (False, False),  # not in the paper
 }
 
 

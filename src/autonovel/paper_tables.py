@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from autonovel import paper, recipe
@@ -27,7 +27,7 @@ CLEARLY_LESS = 3.0  # points below the paper
 LEGEND = (
     "Accuracy in per cent, mean ± standard deviation, of ours with the number of seeds in brackets; the paper's "
     f"deviations are over {paper.RUNS} runs. Ours is in **bold** where it is more than {CLEARLY_LESS:.0f} points "
-    "below the paper. Where a line does not say *full length*, the fast recipe is meant."
+    "below the paper. Where a line does not say *full length*, the fast recipe is meant (on ImageNet there is but one)."
 )
 Measured = Mapping[tuple[str, str], Row]  # by the recipe with its changes, and what the row calls the system
 
@@ -42,6 +42,7 @@ class Line:
         changes: settings changed in the recipe, as the table of all results names them.
         full: whether the recipe of full length is meant, not the fast one.
         only: the datasets on which it is meant to be run; none named: all.
+        asked: whether it stands there even if nobody has run it.
     """
 
     title: str
@@ -49,10 +50,11 @@ class Line:
     changes: str = ""
     full: bool = False
     only: tuple[str, ...] = ()
+    asked: bool = True
 
-    def recipe(self, dataset: str) -> str:
+    def run_name(self, dataset: str) -> str:
         """Return the name under which the table of all results has this line's run on a dataset."""
-        name = dataset if self.full or dataset == "imagenet" else f"{dataset}-fast"
+        name = dataset if self.full or f"{dataset}-fast" not in recipe.names() else f"{dataset}-fast"
         return f"{name} {self.changes}".rstrip()
 
 
@@ -103,7 +105,11 @@ WITHOUT_SELF_SUPERVISION = tuple(
     Line(f"{LABELS[system]}, without self-supervision", system, paper.FROM_SCRATCH) for system in COMPARED
 )
 BASELINES = tuple(Line(LABELS[system], system) for system in COMPARED)
+BASELINES_IN_FULL = tuple(
+    Line(f"{LABELS[system]}, *full length*", system, full=True, asked=False) for system in COMPARED
+)
 OURS = _all_lengths("ranking statistics", "rankstats")
+OURS_IN_FULL = replace(OURS[1], asked=False)
 INCREMENTAL = _all_lengths("with incremental learning", "rankstats-incremental")
 OF_UNKNOWN_NUMBER = tuple(
     Line(f"{LABELS[system]}, {whose} estimates", system, changes)
@@ -118,8 +124,16 @@ ABLATIONS = (
     Line("without self-supervision", changes=paper.FROM_SCRATCH),
 )
 TABLES = (
-    PaperTable("Novel category discovery", SMALL, (*WITHOUT_SELF_SUPERVISION, *BASELINES, *OURS, *INCREMENTAL)),
-    PaperTable("Novel category discovery, OmniGlot and ImageNet", LARGE, (*BASELINES, OURS[0])),
+    PaperTable(
+        "Novel category discovery",
+        SMALL,
+        (*WITHOUT_SELF_SUPERVISION, *BASELINES, *BASELINES_IN_FULL, *OURS, *INCREMENTAL),
+    ),
+    PaperTable(
+        "Novel category discovery, OmniGlot and ImageNet",
+        LARGE,
+        (*BASELINES, *BASELINES_IN_FULL, OURS[0], OURS_IN_FULL),
+    ),
     PaperTable("Unknown number of new classes", LARGE, OF_UNKNOWN_NUMBER),
     PaperTable("What each part does", SMALL, (*ABLATIONS, OURS[0])),
     PaperTable("Incremental learning: old / new / all on the test images", SMALL, (*BASELINES[1:], *INCREMENTAL), True),
@@ -143,20 +157,24 @@ def markdown(results: Sequence[Results]) -> str:
 
 def _table(table: PaperTable, measured: Measured) -> list[str]:
     header = ["", *(text for one in table.datasets for text in (f"{TITLES[one]}: paper", "ours"))]
-    return _grid(header, [_cells(table, line, measured) for line in table.lines])
+    return _grid(header, [cells for line in table.lines if (cells := _cells(table, line, measured))])
 
 
 def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
-    """Return the title of a line and, for each dataset, the paper's number and ours."""
+    """Return a line's title and, for each dataset, the paper's number and ours; nothing if it need not stand there."""
     label = joint_label(line.system) if table.of_joint else LABELS[line.system]
+    found = {dataset: measured.get((line.run_name(dataset), label)) for dataset in table.datasets}
+    if not line.asked and not any(found.values()):
+        return []
     cells = [line.title]
-    for dataset in table.datasets:
-        if line.only and dataset not in line.only:
+    for dataset, row in found.items():
+        meant = line.asked and (not line.only or dataset in line.only)
+        if row is None and not meant:
             cells += [NONE, NONE]
             continue
         theirs = _published(table, line, dataset)
         told = " / ".join(f"{one.mean:.1f}" if table.of_joint else str(one) for one in theirs)
-        cells += [told or NONE, _ours(measured.get((line.recipe(dataset), label)), theirs)]
+        cells += [told or NONE, _ours(row, theirs)]
     return cells
 
 
@@ -182,15 +200,20 @@ def _marked(values: Sequence[float], published: Published | None) -> str:
 
 
 def _sweep(sweep: Sweep, measured: Measured) -> list[str]:
-    """Return the lines of a swept setting, the value that a recipe has itself among the others."""
+    """Return the lines of a swept setting, the value that a recipe has itself among the others.
+
+    Results do not hold the settings that nobody changed, so that it is the recipe of today that says which it is.
+    """
     section, name = sweep.setting.split(".")
     lines = []
     for dataset in SMALL:
-        fast = Line("").recipe(dataset)
+        fast = Line("").run_name(dataset)
         own = getattr(getattr(recipe.load(fast).recipe, section), name)
-        places = [fast if value == own else f"{fast} {sweep.setting}={value}" for value in sweep.values]
-        found = [measured.get((place, LABELS["rankstats"])) for place in places]
-        lines.append([TITLES[dataset], *map(_ours, found)])
+        found = {
+            value: measured.get((f"{fast} {sweep.setting}={value}", LABELS["rankstats"])) for value in sweep.values
+        }
+        found[own] = found.get(own) or measured.get((fast, LABELS["rankstats"]))
+        lines.append([TITLES[dataset], *(_ours(found[value]) for value in sweep.values)])
     return _grid([sweep.word, *map(str, sweep.values)], lines)
 
 

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from autonovel import draws, settings
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
-from autonovel.methods.even_errors import even_out
 from autonovel.methods.fixed_views import FixedViews
 from autonovel.methods.method import Problem
 from autonovel.methods.new_heads import choose_tightest, outputs
 from autonovel.methods.notes import KNOWN_USAGE, note_pairs, note_usage
+from autonovel.methods.rebalance import rebalance
 from autonovel.methods.views import augmentation, two_views
 from autonovel.networks import Model, heads
 from autonovel.networks.candidates import Candidates
@@ -143,14 +143,14 @@ class Joint:
             choose_tightest(model, head, images)
 
     def conclude(self, model: Model, images: ImageSet) -> None:
-        """Leave one head of the new classes, and a grown one that is as often wrong about known images as about new."""
+        """Leave one head of the new classes, and where asked for a grown one that favours neither old nor new."""
         head = model.heads["new"]
         if isinstance(head, Candidates):
             if not head.chosen:
                 choose_tightest(model, head, images)
             model.heads["new"] = head.best
-        if self.incremental and self.settings.even_errors:
-            even_out(model, images, self.n_known)
+        if self.incremental and self.settings.rebalance:
+            rebalance(model, images, self.n_known)
 
     def same(self, z: Tensor) -> Tensor:
         """Return s_ij, which pairs of the batch are taken to show the same class, as an n×n boolean matrix."""

@@ -138,9 +138,9 @@ class Joint(Stage):
     pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip
-    even_errors: bool = setting(False, "when trained, shift the new classes' biases in the grown head so that labelled "
-                                "images taken for new and unlabelled ones taken for known weigh alike; not where "
-                                "unlabelled images may show known classes (incremental)")  # fmt: skip
+    rebalance: bool = setting(False, "when trained, shift the new classes' biases in the grown head so that least is "
+                              "wrong of labelled images taken for new and unlabelled ones taken for known "
+                              "(incremental)")  # fmt: skip
 
     watch: int = setting(512, "unlabelled images on which flips of pair labels are counted each epoch (0: none)", low=0)
     keep_embeddings_at: tuple[int, ...] = setting(
