@@ -135,3 +135,8 @@ def test_a_sweep_may_name_the_recipe_s_own_value() -> None:
 def test_the_command_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([ROOT / "benchmarks" / "results"], as_json=False, as_paper=True)
     assert "**What each part does**" in capsys.readouterr().out
+
+
+def test_runs_of_other_images_have_no_place_in_them() -> None:
+    with pytest.raises(UsageError, match="of demo, folder, none of which is in the paper"):
+        paper_tables.markdown([result("demo", 0, "rankstats", 0.9), result("folder", 0, "rankstats", 0.9)])

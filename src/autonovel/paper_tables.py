@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from autonovel import paper, recipe
+from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.paper import Published
 from autonovel.table import Results, Row, joint_label, rows, spread
@@ -146,6 +147,9 @@ SWEEPS = (
 
 def markdown(results: Sequence[Results]) -> str:
     """Return all tables of the paper with our results beside its own, those of ours that nobody ran included."""
+    if results and not any(paper.dataset_of(str(r["recipe"])) in TITLES for r in results):
+        named = ", ".join(sorted({str(r["recipe"]) for r in results}))
+        raise UsageError(f"these runs are of {named}, none of which is in the paper. Print them without --paper.")
     measured = {(row.recipe, row.system): row for row in rows(results)}
     lines = [LEGEND]
     for table in TABLES:
