@@ -199,3 +199,24 @@ def test_a_run_stopped_in_a_stage_goes_on_to_the_same_numbers(
     assert autonovel(*common, "--out", folder, "--resume").returncode == 0
     assert autonovel(*common, "--out", plain).returncode == 0
     assert numbers(folder) == numbers(plain)
+
+
+def test_after_a_stop_nobody_is_told_of_a_child_s_death(
+    monkeypatch: pytest.MonkeyPatch, in_the_foreground: None
+) -> None:
+    """Torch raises that wherever the process is by then, be it in the hook that keeps it from being printed."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+    def tell(*_: object) -> None:
+        raise RuntimeError(f"DataLoader {stopping.WORKER_ENDED}")
+
+    before = signal.signal(signal.SIGCHLD, tell)
+    try:
+        with pytest.raises(RuntimeError, match="DataLoader"):
+            signal.raise_signal(signal.SIGCHLD)
+        with pytest.raises(stopping.Stopped), stopping.heeded():
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGCHLD)
+    finally:
+        signal.signal(signal.SIGCHLD, before)

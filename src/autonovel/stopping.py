@@ -104,6 +104,8 @@ def _expect_deaths() -> None:
 
     A signal to all processes ends those that decode images too, and torch raises the news wherever this one is by then.
     """
+    if hasattr(signal, "SIGCHLD"):  # of those who die from now on nobody is told, not even the hook below
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     others = sys.unraisablehook
 
     def hook(raised: "sys.UnraisableHookArgs") -> None:
