@@ -8,6 +8,7 @@ from itertools import zip_longest
 from autonovel import paper, recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
+from autonovel.markdown import grid
 from autonovel.paper import Published
 from autonovel.table import Results, Row, joint_label, rows, spread
 from autonovel.variants import SWEPT
@@ -161,7 +162,7 @@ def markdown(results: Sequence[Results]) -> str:
 
 def _table(table: PaperTable, measured: Measured) -> list[str]:
     header = ["", *(text for one in table.datasets for text in (f"{TITLES[one]}: paper", "ours"))]
-    return _grid(header, [cells for line in table.lines if (cells := _cells(table, line, measured))])
+    return grid(header, [cells for line in table.lines if (cells := _cells(table, line, measured))])
 
 
 def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
@@ -218,9 +219,4 @@ def _sweep(sweep: Sweep, measured: Measured) -> list[str]:
         }
         found[own] = found.get(own) or measured.get((fast, LABELS["rankstats"]))
         lines.append([TITLES[dataset], *(_ours(found[value]) for value in sweep.values)])
-    return _grid([sweep.word, *map(str, sweep.values)], lines)
-
-
-def _grid(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    every = [header, ["---"] * len(header), *lines]
-    return ["| " + " | ".join(cells) + " |" for cells in every]
+    return grid([sweep.word, *map(str, sweep.values)], lines)

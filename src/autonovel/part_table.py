@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autonovel.labels import LABELS
+from autonovel.markdown import grid
 from autonovel.parts import error_of_the_numbers
 
 Results = Mapping[str, Any]
@@ -19,13 +20,14 @@ def part_table(name: str, runs: Sequence[Results]) -> list[str]:
     """
     systems = [system for system in LABELS if any(_scored(r, system) for r in runs)]
     told = f"Parts of `{name}`: accuracy in per cent, mean over seeds {_seeds(runs, systems)}."
-    lines = ["", told, "", _line(["part", "new classes", "taken for", *(LABELS[system] for system in systems)])]
-    lines.append("|" + "---|" * (3 + len(systems)))
+    header = ["part", "new classes", "taken for", *(LABELS[system] for system in systems)]
+    cells = []
     for part in runs[0]["each"]:
         own = [r["each"][part] for r in runs]
         accuracies = [statistics.fmean(_accuracies(runs, system, part)) for system in systems]
         taken = ", ".join(map(str, sorted({of["n_new"] for of in own})))
-        lines.append(_line([part, str(own[0]["true_n_new"]), taken, *(f"{a:.1f}" for a in accuracies)]))
+        cells.append([part, str(own[0]["true_n_new"]), taken, *(f"{a:.1f}" for a in accuracies)])
+    lines = ["", told, "", *grid(header, cells)]
     errors = {(int(r["seed"]), error_of_the_numbers(r["each"])) for r in runs}
     if any(error for _, error in errors):
         mean = statistics.fmean(error for _, error in errors)
@@ -39,10 +41,6 @@ def _seeds(runs: Sequence[Results], systems: Sequence[str]) -> str:
     every = sorted({seed for seeds in of.values() for seed in seeds})
     fewer = [f"{LABELS[system]}: {', '.join(map(str, of[system]))}" for system in systems if of[system] != every]
     return ", ".join(map(str, every)) + (f" ({'; '.join(fewer)})" if fewer else "")
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _scored(results: Results, system: str) -> bool:

@@ -11,6 +11,7 @@ from autonovel import paper
 from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
 from autonovel.labels import LABELS
+from autonovel.markdown import grid
 from autonovel.part_table import part_table
 from autonovel.side_by_side import LOG
 from autonovel.storage.documents import read_json
@@ -226,8 +227,7 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
 
     ``not_run`` are recipes of which rows of the paper stand there without ours.
     """
-    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    lines += ["| " + " | ".join(row.cells()) + " |" for row in (*rows(results), *unrun_rows(not_run, results))]
+    lines = grid(HEADER, [row.cells() for row in (*rows(results), *unrun_rows(not_run, results))])
     for one in not_run:
         lines += ["", f"Rows of `{one.recipe}` that were not run: {one.why}"]
     lines += _departures(results)
