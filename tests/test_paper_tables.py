@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from autonovel import paper, paper_tables, recipe, table
+from autonovel import paper, paper_tables, recipe, table, variants
 from autonovel.commands.look import print_table
 from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
+from autonovel.variants import Variant
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -83,6 +84,14 @@ def test_ablations_stand_where_their_setting_says() -> None:
     assert found["without CE"][-2:] == ["59.7 ± 6.6", "70.0 (1)"]
     assert found["the same, pairs of one view"][-2:] == ["–", "50.0 (1)"]
     assert found["the same, pairs of one view"][:2] == ["–", "not run"]
+
+
+@pytest.mark.parametrize("variant", variants.ABLATIONS, ids=lambda variant: variant.name)
+def test_every_ablation_that_can_be_run_has_its_line(variant: Variant) -> None:
+    found = lines([result("svhn-fast", 0, "rankstats", 0.123, changed=variant.settings)], "What each part does")
+    assert [title for title, cells in found.items() if "12.3" in cells[-1]] == [
+        paper_tables.ABLATION_TITLES[variant.name]
+    ]
 
 
 def test_each_part_of_a_joint_classifier_is_judged_by_itself() -> None:

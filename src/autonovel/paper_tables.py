@@ -10,8 +10,8 @@ from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.markdown import grid
 from autonovel.paper import Published
-from autonovel.table import Results, Row, joint_label, rows, spread
-from autonovel.variants import SWEPT
+from autonovel.table import Results, Row, changes_in_words, joint_label, rows, spread
+from autonovel.variants import ABLATIONS, SWEPT
 
 TITLES = {
     "cifar10": "CIFAR-10",
@@ -118,13 +118,14 @@ OF_UNKNOWN_NUMBER = tuple(
     for whose, changes in (("DTC's stored", paper.WITH_STORED_ESTIMATES), ("our", paper.OUR_ESTIMATES))
     for system in (*COMPARED[1:], "rankstats")
 )
-ABLATIONS = (
-    Line("without consistency", changes="joint.consistency=False"),
-    Line("the same, pairs of one view", changes="joint.bce_views=one joint.consistency=False"),
-    Line("without CE", changes="joint.ce=False"),
-    Line("without BCE", changes="joint.bce=False"),
-    Line("without self-supervision", changes=paper.FROM_SCRATCH),
-)
+ABLATION_TITLES = {  # by the names of the variants
+    "without-consistency": "without consistency",
+    "without-consistency-one-view": "the same, pairs of one view",
+    "without-ce": "without CE",
+    "without-bce": "without BCE",
+    "without-self-supervision": "without self-supervision",
+}
+WITHOUT_A_PART = tuple(Line(ABLATION_TITLES[one.name], changes=changes_in_words(one.settings)) for one in ABLATIONS)
 TABLES = (
     PaperTable(
         "Novel category discovery",
@@ -137,7 +138,7 @@ TABLES = (
         (*BASELINES, *BASELINES_IN_FULL, OURS[0], OURS_IN_FULL),
     ),
     PaperTable("Unknown number of new classes", LARGE, OF_UNKNOWN_NUMBER),
-    PaperTable("What each part does", SMALL, (*ABLATIONS, OURS[0])),
+    PaperTable("What each part does", SMALL, (*WITHOUT_A_PART, OURS[0])),
     PaperTable("Incremental learning: old / new / all on the test images", SMALL, (*BASELINES[1:], *INCREMENTAL), True),
 )
 SWEEPS = (

@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,12 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
 def _name(results: Results) -> str:
     """Return the recipe with the settings that were changed, so that unlike runs are never averaged."""
     changed = {k: v for k, v in (results.get("changed") or {}).items() if not k.startswith(WITHOUT_EFFECT)}
-    return str(results["recipe"]) + "".join(f" {key}={value}" for key, value in sorted(changed.items()))
+    return f"{results['recipe']} {changes_in_words(changed)}".rstrip()
+
+
+def changes_in_words(changed: Mapping[str, Any]) -> str:
+    """Return changed settings as the name of a row has them behind the recipe."""
+    return " ".join(f"{key}={value}" for key, value in sorted(changed.items()))
 
 
 def _names(results: Sequence[Results]) -> list[str]:
