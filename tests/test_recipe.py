@@ -465,10 +465,7 @@ def test_every_setting_has_a_meaning_and_a_source(name: str) -> None:
         assert not loaded.sources[key].startswith("default"), key
 
 
-OF_THE_PAPER = [name for name in recipe.names() if name.split("-")[0] in ("cifar10", "cifar100", "svhn", "demo")]
-
-
-@pytest.mark.parametrize("name", [*OF_THE_PAPER, "omniglot", "imagenet"])
+@pytest.mark.parametrize("name", recipe.names())
 def test_every_number_of_a_recipe_has_its_source_or_a_reason(name: str) -> None:
     loaded = recipe.load(name)
     for key, value in recipe.flatten(loaded.recipe).items():
