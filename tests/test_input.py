@@ -341,6 +341,7 @@ def test_knowing_every_class_is_refused() -> None:
         (Data(first_known=2, first_new=1), ("ant", "bee"), ("cat",)),
         (Data(known=("dog",), first_new=2), ("dog",), ("ant", "bee")),
         (Data(known=("cat", "ant"), new=("dog",)), ("ant", "cat"), ("dog",)),
+        (Data(new=("cat", "ant")), ("bee", "dog"), ("ant", "cat")),  # of known ones nothing is said: all others
     ],
 )
 def test_classes_are_chosen(data: Data, known: tuple[str, ...], new: tuple[str, ...]) -> None:
@@ -352,6 +353,7 @@ def test_classes_are_chosen(data: Data, known: tuple[str, ...], new: tuple[str, 
     [
         (Data(known=("ant",), new=("wolf",)), ["data.new", "wolf", "ant, bee, cat, dog"]),
         (Data(known=("ant", "bee"), new=("bee", "cat")), ["data.new", "bee", "one or the other"]),
+        (Data(first_known=2, new=("bee",)), ["data.new", "bee", "data.first_known=0"]),
         (Data(first_known=3, first_new=2), ["data.first_new is 2", "only 1"]),
     ],
 )

@@ -44,15 +44,23 @@ def hold_out(source: LabelledImages, fraction: float, seed: int) -> tuple[Labell
 
 
 def choose_classes(names: tuple[str, ...], data: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the known and of the new classes, in the source's order, as ``data`` chooses them."""
+    """Return the names of the known and of the new classes, in the source's order, as ``data`` chooses them.
+
+    Where new classes are named and nothing is said of known ones, these are all others.
+    """
     for key, chosen in (("known", data.known), ("new", data.new)):
         strange = [name for name in chosen if name not in names]
         if strange:
             raise UsageError(f"data.{key} names {', '.join(strange)}; the classes are {', '.join(names)}.")
     known = tuple(name for name in names if name in (data.known or names[: data.first_known]))
+    if data.new and not known:
+        known = tuple(name for name in names if name not in data.new)
     both = [name for name in data.new if name in known]
     if both:
-        raise UsageError(f"data.new names {', '.join(both)}, known at the same time. A class is one or the other.")
+        raise UsageError(
+            f"data.new names {', '.join(both)}, known at the same time. A class is one or the other. (With "
+            "data.known=[] and data.first_known=0 all classes but those of data.new are known.)"
+        )
     others = tuple(name for name in names if name not in known)
     if not others:
         raise UsageError("data.known names every class, so none is left to discover. Leave some out.")

@@ -39,7 +39,8 @@ class Data(Section):
                           choices=("", "A", "B", "C"))  # fmt: skip
     known: tuple[str, ...] = setting((), "names of the known classes")
     first_known: int = setting(0, "instead of naming them, take this many classes of the source as known", low=0)
-    new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all others)")
+    new: tuple[str, ...] = setting((), "names of the new classes, all others being left out (none named: all "
+                                   "others); where no known ones are chosen, every other class is known")  # fmt: skip
     first_new: int = setting(0, "instead of naming them, take this many classes after the known ones as new", low=0)
     per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
     size: int = setting(0, "side to which images are resized (0: left as they are); of image files, the central square "
