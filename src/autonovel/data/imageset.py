@@ -1,6 +1,6 @@
 """ImageSet: the one form in which images reach the method, wherever they came from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -8,6 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from autonovel.data.streamed import FilePixels, HostPixels, Streamed
+
+AT_ONCE = 1024  # images of a chunk, where all are looked at
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def resize(images: Tensor, side: int) -> Tensor:
         .round()
         .clamp(0, 255)
         .to(torch.uint8)
-        for chunk in images.split(1024)
+        for chunk in images.split(AT_ONCE)
     ]
     return torch.cat(chunks) if chunks else images.new_zeros(0, images.shape[1], side, side)
 
@@ -98,19 +100,22 @@ def value_counts(images: Tensor) -> Tensor:
     return torch.stack([torch.bincount(channel.flatten(), minlength=256) for channel in images.transpose(0, 1)])
 
 
+def _chunks(images: Tensor | Streamed, rows: Tensor | None) -> Iterable[Tensor]:
+    """Return the images (of ``rows``) some at a time, few enough for the cache of a core."""
+    if rows is None:
+        return images.split(AT_ONCE)
+    if isinstance(images, Tensor):
+        return (images[part] for part in rows.split(AT_ONCE))
+    return images.in_order(iter(rows.split(AT_ONCE)))
+
+
 def channel_statistics(images: Tensor | Streamed, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation of each channel of uint8 images (of ``rows``), on the scale [0, 1]."""
-    if isinstance(images, Tensor):
-        counts = value_counts(images if rows is None else images[rows])
-    elif rows is not None:
-        counts = torch.zeros(images.shape[1], 256, dtype=torch.int64)
-        for chunk in images.in_order(iter(rows.split(1024))):
-            counts += value_counts(chunk)
-    elif isinstance(images, FilePixels) and images.counts is not None:
+    if isinstance(images, FilePixels) and images.counts is not None and rows is None:
         counts = images.counts
     else:
         counts = torch.zeros(images.shape[1], 256, dtype=torch.int64)
-        for chunk in images.split(1024):
+        for chunk in _chunks(images, rows):
             counts += value_counts(chunk)
     levels = torch.arange(256, dtype=torch.float64) / 255
     share = counts.double() / counts.sum(dim=1, keepdim=True)
