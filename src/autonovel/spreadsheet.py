@@ -12,6 +12,7 @@ TEXTS = frozenset(  # the columns that hold words of a person; all others are nu
     ("id", "path", "status", "given_label", "class_name", "second_class", "nearest_known", "found_class", "label")
 )
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_SPECIAL = re.compile(r'[,"\r\n]')
 _GUARDED = re.compile(r"'+[=+\-@\t\r\n]")
 
 
@@ -40,7 +41,7 @@ def line(cells: Iterable[object]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
+    return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 
 def harmless_line(columns: Sequence[str], row: Mapping[str, object]) -> str:
