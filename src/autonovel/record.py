@@ -51,6 +51,7 @@ def begin(
         part |= {"altered": altered} if altered else {}
         write_json(path, before | now | {"parts": [*before.get("parts", []), part]})
         return
+    digest = _digest(images)
     facts = {
         "format": FORMAT,
         "recipe": recipe.flatten(settings),
@@ -69,8 +70,8 @@ def begin(
         "images": list(images.images.shape),
         "class_names": list(images.class_names),
         "n_new": n_new,
-        "digest": _digest(images),
-        "basis": basis(images, settings),
+        "digest": digest,
+        "basis": _basis(images, settings, digest),
         "parts": [part],
     }
     write_json(path, facts)
@@ -135,14 +136,14 @@ def outline(images: ImageSet) -> str:
     return hashlib.blake2b(told.encode() + images.y.numpy().tobytes(), digest_size=16).hexdigest()
 
 
-def basis(images: ImageSet, settings: Recipe) -> str:
+def _basis(images: ImageSet, settings: Recipe, digest: str) -> str:
     """Return a checksum of all that stages 1 and 2 learn from: runs of one basis may share them.
 
-    That is every image, unless stage 1 sees the labelled ones alone; then it is these, and their places, on which
-    random draws depend.
+    That is every image, of which ``digest`` is the checksum, unless stage 1 sees the labelled ones alone; then it is
+    these, and their places, on which random draws depend.
     """
     if not settings.pretrain.labelled_only or not (isinstance(images.images, Tensor) or images.sums is not None):
-        return _digest(images)
+        return digest
     rows = (~images.unlabelled).nonzero()[:, 0]
     places = hashlib.blake2b(rows.numpy().tobytes(), digest_size=16).hexdigest()
     if images.sums is not None:  # of files, which may not be in memory
