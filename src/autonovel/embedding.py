@@ -34,10 +34,13 @@ class Embedding:
     p_new: Tensor
     p_known: Tensor
 
+    def is_grown(self, n_known: int) -> bool:
+        """Tell whether the head of the ``n_known`` known classes has grown to tell the new ones too."""
+        return self.p_known.shape[1] > n_known
+
     def reordered(self, order: Tensor, n_known: int) -> "Embedding":
         """Return the embedding with the new classes in ``order`` (new class i was ``order[i]``)."""
-        grown = self.p_known.shape[1] > n_known
-        p_known = self.p_known[:, joint_order(order, n_known)] if grown else self.p_known
+        p_known = self.p_known[:, joint_order(order, n_known)] if self.is_grown(n_known) else self.p_known
         return Embedding(self.z, self.p_new[:, order].contiguous(), p_known.contiguous())
 
     def save(self, path: Path) -> None:

@@ -197,7 +197,7 @@ def joint_scores(
     images, embedding, split = train, on_train, "the training images (none were held out)"
     if test is not None and on_test is not None:
         images, embedding, split = test, on_test, evaluation.HELD_OUT
-    if images.truth is None or embedding.p_known.shape[1] == images.n_known:
+    if images.truth is None or not embedding.is_grown(images.n_known):
         return None
     old = images.truth < images.n_known
     if old.all() or not old.any():  # nothing to compare, such as a test set of known classes alone

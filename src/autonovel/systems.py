@@ -61,8 +61,10 @@ def _order_by_size(model: Model, order: torch.Tensor, n_known: int) -> None:
 
 
 def on_test(job: Job, found: Found) -> tuple[ImageSet, Embedding] | tuple[None, None]:
-    """Return the held-out images and what the model of a system says of them, where there are any."""
-    return (job.test, embed(found.model, job.test.images)) if job.test else (None, None)
+    """Return the held-out images, if any, and what a system's model says of them: they judge a grown head alone."""
+    if job.test and found.embedding.is_grown(job.train.n_known):
+        return job.test, embed(found.model, job.test.images)
+    return None, None
 
 
 def run_side_system(job: Job, name: str) -> None:
