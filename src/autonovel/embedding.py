@@ -109,9 +109,9 @@ def chunks(images: Tensor | Streamed, rows: Sequence[Tensor]) -> Iterable[Tensor
 
 
 @torch.no_grad()
-def embed(model: Model, images: Tensor | Streamed) -> Embedding:
-    """Return what ``model`` says of uint8 ``images``."""
-    z = features(model, images)
+def embed(model: Model, images: Tensor | Streamed, z: Tensor | None = None) -> Embedding:
+    """Return what ``model`` says of uint8 ``images``; their features ``z`` are computed unless they are at hand."""
+    z = features(model, images) if z is None else z
     device = model.mean.device
     p_new, p_known = (
         torch.cat([model.logits(part.to(device), head).softmax(dim=1).cpu() for part in z.split(ROWS)])

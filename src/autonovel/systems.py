@@ -41,8 +41,8 @@ def run_system(job: Job, name: str, folder: Path) -> Found:
     if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
         job.ranks.alone(lambda: adopt_similarity(folder, job.folder))
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
-    method.finish(model, job.train, job.problem)
-    embedding = embed(model, job.train.images)
+    z = method.finish(model, job.train, job.problem)
+    embedding = embed(model, job.train.images, z)
     order = discovery.by_size(job.train, embedding.p_new)
     _order_by_size(model, order, job.train.n_known)
     return Found(model, embedding.reordered(order, job.train.n_known), seconds or time.monotonic() - start)

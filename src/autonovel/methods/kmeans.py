@@ -81,8 +81,8 @@ class KMeans:
         """Return nothing: k-means trains no network."""
         return []
 
-    def finish(self, model: Model, images: ImageSet, problem: Problem) -> None:
-        """Cluster the unlabelled images and make heads of the centres."""
+    def finish(self, model: Model, images: ImageSet, problem: Problem) -> Tensor:
+        """Cluster the unlabelled images and make heads of the centres; return the features of all."""
         z = features(model, images.images)
         device = model.mean.device
         found = model.ranks.lead(lambda: centres(z[images.unlabelled], problem.n_new, problem.seed))
@@ -91,3 +91,4 @@ class KMeans:
             means = torch.stack([z[images.y == number].mean(dim=0) for number in range(problem.n_known)])
             model.heads["known"] = heads.nearest_point_head(means).to(device)
         model.heads["new"] = heads.nearest_point_head(found).to(device)
+        return z

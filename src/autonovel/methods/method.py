@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from torch import Tensor
+
 from autonovel.data import ImageSet
 from autonovel.networks import Model
 from autonovel.settings import Recipe
@@ -29,5 +31,8 @@ class Method(Protocol):
     def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
         """Return the training stages after the shared ones; none for a method that only clusters."""
 
-    def finish(self, model: Model, images: ImageSet, problem: Problem) -> None:
-        """Do what remains after training, such as clustering; leave heads ``known`` and ``new``."""
+    def finish(self, model: Model, images: ImageSet, problem: Problem) -> Tensor | None:
+        """Do what remains after training, such as clustering; leave heads ``known`` and ``new``.
+
+        Returns the features of all images if it had to compute them, so that nobody does it again.
+        """
