@@ -73,7 +73,14 @@ class OfImages:
         wanted = (torch.from_numpy(batch) for batch in rows)
         images = self.images
         pixels = (images[batch] for batch in wanted) if isinstance(images, Tensor) else images.in_order(wanted)
-        return ([picture_of(image) for image in batch] for batch in pixels)
+        return (_pictures_of(batch) for batch in pixels)
+
+
+def _pictures_of(batch: Tensor) -> Pictures:
+    """Return a picture of each image, cut from one of all below each other: made one by one they take twice as long."""
+    n, channels, height, width = batch.shape
+    strip = picture_of(batch.transpose(0, 1).reshape(channels, n * height, width))
+    return [strip.crop((0, top, width, top + height)) for top in range(0, n * height, height)]
 
 
 class OfRun:
