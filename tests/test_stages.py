@@ -5,6 +5,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from torch import Tensor, nn
 from autonovel import draws, networks, selftest, settings
 from autonovel.augment import Augmentation
 from autonovel.data import Batch, ImageSet, Resident
-from autonovel.embedding import features
+from autonovel.embedding import embed, features
+from autonovel.errors import GuardError
+from autonovel.job import Job
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.kmeans import KMeans, centres, nearest
 from autonovel.methods.rankstats import Joint
@@ -24,7 +27,9 @@ from autonovel.methods.supervised import Supervised
 from autonovel.methods.views import two_views
 from autonovel.networks import Model, Trunk
 from autonovel.settings import FROZEN, Augment
+from autonovel.systems import Found, on_test
 from autonovel.training import optimisers
+from autonovel.training.display import Silent
 from autonovel.training.stage import Progress, Stage, Terms
 from autonovel.training.steps import Step
 
@@ -639,10 +644,11 @@ def test_k_means_leaves_heads_that_answer_the_nearest_centre(stage_2: bool) -> N
     model = network(supervised() if stage_2 else rotation())
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     before = {name: value for name, value in kept.items() if "rotation" not in name}
-    KMeans().finish(model, images, Problem(N_KNOWN, N_NEW, seed=4))
+    returned = KMeans().finish(model, images, Problem(N_KNOWN, N_NEW, seed=4))
     assert set(model.heads) == {"known", "new"}
     assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())  # nothing is trained
     z = features(model, images.images)
+    assert torch.equal(returned, z)
     found = centres(z[images.unlabelled], N_NEW, seed=4)
     with torch.no_grad():
         answers = {name: model.logits(z, name).argmax(dim=1).tolist() for name in model.heads}
@@ -652,6 +658,27 @@ def test_k_means_leaves_heads_that_answer_the_nearest_centre(stage_2: bool) -> N
         means = torch.stack([z[images.y == number].mean(dim=0) for number in range(N_KNOWN)])
         assert answers["known"] == by_distance(z, means)
         assert len(set(answers["known"])) == N_KNOWN
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_one_feature_that_is_no_finite_number_is_enough_to_stop(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    images, model = set_of_images().images, network(supervised())
+    z = features(model, images)
+    monkeypatch.setattr(model, "clean_features", lambda chunk: z)
+    assert torch.equal(features(model, images), z)
+    z[5, 7] = value
+    with pytest.raises(GuardError, match="not finite"):
+        features(model, images)
+
+
+def test_held_out_images_are_asked_about_for_a_grown_head_alone(tmp_path: Path) -> None:
+    images, model = set_of_images(), network(joint(incremental=True))
+    job = Job(settings.Recipe(), images, images, N_NEW, 0, torch.device("cpu"), tmp_path, Silent())
+    grown = embed(model, images.images)
+    plain = replace(grown, p_known=grown.p_known[:, :N_KNOWN])
+    assert on_test(job, Found(model, plain, 0.0)) == (None, None)
+    held_out, said = on_test(job, Found(model, grown, 0.0))
+    assert held_out is images and said is not None and torch.equal(said.p_known, grown.p_known)
 
 
 def test_k_means_does_not_look_at_the_truth(make_images: Callable[..., ImageSet]) -> None:
