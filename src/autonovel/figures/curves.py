@@ -162,4 +162,5 @@ def _panel(axes: Any, variants: list[Variant], names: dict[str, str], scale: flo
     if not axes.lines:
         axes.text(0.5, 0.5, "not logged in these runs", transform=axes.transAxes, ha="center", color=style.SOFT)
     elif any(names.values()):
-        axes.legend(fontsize=8, handlelength=1.2, labelspacing=0.25)
+        # on a light ground: where lines leave no free place, it covers some of them
+        axes.legend(fontsize=8, handlelength=1.2, labelspacing=0.25, frameon=True, framealpha=0.85, edgecolor="none")
