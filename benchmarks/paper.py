@@ -1,10 +1,10 @@
 """The whole paper from one list of commands: `python benchmarks/paper.py --data DIR` makes the runs of docs/results.md.
 
-The list is `paper.toml` beside this file, or another one of that form. A job begins when those it needs are done; one
-that says so has the GPU to itself, the others share it, `--beside` at a time. What is done is not done again, and what
-was stopped goes on, so the same command may be given as often as it takes. `--only 'svhn*'` makes some of the jobs and
-what they need; `--list` says what is left. DIR holds a folder for each dataset, as `autonovel data fetch NAME --to
-DIR/NAME` leaves it.
+The list is `paper.toml` beside this file, or another one of that form; a word of its `[words]` stands in commands for
+what it says. A job begins when those it needs are done; one that says so has the GPU to itself, the others share it,
+`--beside` at a time. What is done is not done again, and what was stopped goes on, so the same command may be given as
+often as it takes. `--only 'svhn*'` makes some of the jobs and what they need; `--list` says what is left. DIR holds a
+folder for each dataset, as `autonovel data fetch NAME --to DIR/NAME` leaves it.
 
 `--collect benchmarks/results` copies the results there, as `autonovel table` and docs/results.md take them.
 
@@ -50,11 +50,14 @@ class Job:
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """Return the jobs of a list, each once for every one of its sets."""
+    """Return the jobs of a list, each once for every one of its sets; words of the list stand for what they say."""
+    table = tomllib.loads(path.read_text())
     jobs = []
-    for entry in tomllib.loads(path.read_text())["job"]:
+    for entry in table["job"]:
         for one in entry.pop("sets", [""]):
             filled = json.loads(json.dumps(entry).replace("{set}", one))
+            for word, text in table.get("words", {}).items():
+                filled["run"] = filled["run"].replace(f"{{{word}}}", text)
             jobs.append(Job(**filled | {"needs": tuple(filled.get("needs", ()))}))
     names = [job.name for job in jobs]
     for job in jobs:

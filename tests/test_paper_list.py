@@ -27,6 +27,9 @@ def paper() -> ModuleType:
 
 
 JOBS = """
+[words]
+look = "open('{out}/first')"
+
 [[job]]
 name = "first"
 gpu = "alone"
@@ -36,7 +39,7 @@ run = '''python -c "open('{out}/first', 'x')"'''
 name = "{set}-second"
 sets = ["a", "b"]
 needs = ["first"]
-run = '''python -c "open('{out}/first'); open('{out}/{set}', 'x')"'''
+run = '''python -c "{look}; open('{out}/{set}', 'x')"'''
 
 [[job]]
 name = "fails"

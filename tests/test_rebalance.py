@@ -21,21 +21,30 @@ def scattered(centre: float, n: int, seed: int) -> torch.Tensor:
     return centre + 2 * torch.randn(n, generator=torch.Generator().manual_seed(seed))
 
 
-def expected_errors(known: torch.Tensor, new: torch.Tensor, b: float) -> float:
-    """The sum of both shares, one image after another."""
+def expected_errors(known: torch.Tensor, new: torch.Tensor, b: float, weight: float = 0.5) -> float:
+    """The weighted sum of both shares, one image after another."""
     wrong = [1 / (1 + math.exp(-o - b)) for o in known.tolist()]
     missed = [1 / (1 + math.exp(o + b)) for o in new.tolist()]
-    return sum(wrong) / len(wrong) + sum(missed) / len(missed)
+    return weight * sum(wrong) / len(wrong) + (1 - weight) * sum(missed) / len(missed)
 
 
+@pytest.mark.parametrize("weight", [0.5, 0.8, 0.3])
 @pytest.mark.parametrize(("known", "new"), [(-6.0, -1.0), (-1.0, 8.0), (-9.0, -3.0)])
-def test_no_other_shift_has_fewer_errors(known: float, new: float) -> None:
-    """Half the weight on each kind, however many images there are of it."""
+def test_no_other_shift_has_fewer_errors(known: float, new: float, weight: float) -> None:
+    """However many images there are of each kind."""
     of_known, of_new = scattered(known, 300, 0), scattered(new, 40, 1)
-    least = min((b / 20 for b in range(-300, 300)), key=lambda b: expected_errors(of_known, of_new, b))
-    found = best_shift(of_known, of_new)
+    least = min((b / 20 for b in range(-300, 300)), key=lambda b: expected_errors(of_known, of_new, b, weight))
+    found = best_shift(of_known, of_new, weight)
     assert found == pytest.approx(least, abs=0.05)
-    assert expected_errors(of_known, of_new, found) <= expected_errors(of_known, of_new, least) + 1e-9
+    assert expected_errors(of_known, of_new, found, weight) <= expected_errors(of_known, of_new, least, weight) + 1e-9
+
+
+@pytest.mark.parametrize(("by", "n_new", "weight"), [("kinds", 6, 0.5), ("classes", 6, 0.25), ("classes", 2, 0.5)])
+def test_kinds_weigh_alike_or_classes_do(by: str, n_new: int, weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights: list[float] = []
+    monkeypatch.setattr(rebalancing, "best_shift", lambda known, new, weight: weights.append(weight) or 0.0)
+    rebalance(grown(), some_images(), N_KNOWN, n_new, by)
+    assert weights == [weight]
 
 
 @pytest.mark.parametrize("hidden", [1, 3])
@@ -48,7 +57,8 @@ def test_known_images_among_the_unlabelled_do_not_move_it(hidden: int) -> None:
 @pytest.mark.parametrize(("known", "new"), [(-8.0, -8.0), (-1.0, -1.5), (3.0, -4.0)])
 def test_kinds_that_no_shift_can_part_are_left_alone(known: float, new: float) -> None:
     """As in a pile without new classes: else all images would be called new, or none."""
-    assert best_shift(scattered(known, 300, 0), scattered(new, 300, 1)) == 0.0
+    for weight in (0.5, 0.8, 0.2):
+        assert best_shift(scattered(known, 300, 0), scattered(new, 300, 1), weight) == 0.0
 
 
 def test_kinds_that_no_shift_can_mistake_are_parted_in_the_middle() -> None:
@@ -98,7 +108,7 @@ def errors(model: Model) -> float:
 def test_fewer_errors_afterwards_and_nothing_else_has_changed() -> None:
     model = grown()
     before, wrong = copy.deepcopy(model.state_dict()), errors(model)
-    rebalance(model, some_images(), N_KNOWN)
+    rebalance(model, some_images(), N_KNOWN, N_NEW, "kinds")
     assert errors(model) < 0.5 * wrong
     after = model.state_dict()
     moved = [key for key, value in after.items() if not torch.equal(value, before[key])]
@@ -132,6 +142,6 @@ def test_a_head_that_is_not_grown_is_left_alone(monkeypatch: pytest.MonkeyPatch)
 def test_of_a_head_of_two_layers_the_last_one_is_shifted() -> None:
     model = grown(hidden=8)
     before = copy.deepcopy(model.state_dict())
-    rebalance(model, some_images(), N_KNOWN)
+    rebalance(model, some_images(), N_KNOWN, N_NEW, "kinds")
     moved = [key for key, value in model.state_dict().items() if not torch.equal(value, before[key])]
     assert moved == ["heads.known.last.bias"]

@@ -150,7 +150,7 @@ class Joint:
                 choose_tightest(model, head, images)
             model.heads["new"] = head.best
         if self.incremental and self.settings.rebalance:
-            rebalance(model, images, self.n_known)
+            rebalance(model, images, self.n_known, self.n_new, self.settings.rebalance_by)
 
     def same(self, z: Tensor) -> Tensor:
         """Return s_ij, which pairs of the batch are taken to show the same class, as an n×n boolean matrix."""

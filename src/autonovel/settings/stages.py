@@ -141,6 +141,9 @@ class Joint(Stage):
     rebalance: bool = setting(False, "when trained, shift the new classes' biases in the grown head so that least is "
                               "wrong of labelled images taken for new and unlabelled ones taken for known "
                               "(incremental)")  # fmt: skip
+    rebalance_by: str = setting("kinds", "half of the weight on each of these two errors, as where known classes may "
+                                "hide among the unlabelled images (kinds), or an equal part on each class (classes)",
+                                choices=("kinds", "classes"))  # fmt: skip
 
     watch: int = setting(512, "unlabelled images on which flips of pair labels are counted each epoch (0: none)", low=0)
     keep_embeddings_at: tuple[int, ...] = setting(
