@@ -59,6 +59,10 @@ def read_jobs(path: Path) -> list[Job]:
             for word, text in table.get("words", {}).items():
                 filled["run"] = filled["run"].replace(f"{{{word}}}", text)
             jobs.append(Job(**filled | {"needs": tuple(filled.get("needs", ()))}))
+            try:
+                jobs[-1].command(Path(), Path())
+            except KeyError as unknown:
+                sys.exit(f"{path}: {jobs[-1].name} names {unknown}, which is no word of the list.")
     names = [job.name for job in jobs]
     for job in jobs:
         unknown = sorted({*job.needs} - {*names})

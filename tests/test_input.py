@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autonovel import recipe
-from autonovel.data import ImageSet, LabelledImages, channel_statistics, image_set, image_tensor, known_and_new, resize
+from autonovel.data import (
+    ImageSet,
+    LabelledImages,
+    channel_statistics,
+    image_set,
+    image_tensor,
+    imageset,
+    known_and_new,
+    resize,
+)
 from autonovel.data.arrays import label_numbers
 from autonovel.data.checks import check_problem
 from autonovel.data.splits import choose_classes, first_of_each_class, hold_out
@@ -435,12 +444,14 @@ def test_a_resized_set_keeps_the_rest(make_images: Maker) -> None:
     assert found.ids == images.ids and torch.equal(found.y, images.y) and found.class_names == images.class_names
 
 
+@pytest.mark.parametrize("rows", [None, [5, 0, 3, 6, 2]])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_channel_statistics_equal_numpy(channels: int) -> None:
+def test_channel_statistics_equal_numpy(channels: int, rows: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imageset, "AT_ONCE", 3)  # several chunks, the last one smaller
     images = torch.randint(0, 256, (7, channels, 5, 6), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     images[:, 0] //= 3
-    mean, std = channel_statistics(images)
-    x = images.numpy() / 255
+    mean, std = channel_statistics(images, None if rows is None else torch.tensor(rows))
+    x = images.numpy()[slice(None) if rows is None else rows] / 255
     assert mean.shape == std.shape == (channels,)
     assert np.allclose(mean.numpy(), x.mean(axis=(0, 2, 3)), atol=1e-6)
     assert np.allclose(std.numpy(), x.std(axis=(0, 2, 3)), atol=1e-6)

@@ -29,6 +29,8 @@ def paper() -> ModuleType:
 JOBS = """
 [words]
 look = "open('{out}/first')"
+a = "'{out}/a'"
+b = "'{out}/b'"
 
 [[job]]
 name = "first"
@@ -39,7 +41,7 @@ run = '''python -c "open('{out}/first', 'x')"'''
 name = "{set}-second"
 sets = ["a", "b"]
 needs = ["first"]
-run = '''python -c "{look}; open('{out}/{set}', 'x')"'''
+run = '''python -c "{look}; open({{set}}, 'x')"'''
 
 [[job]]
 name = "fails"
@@ -94,11 +96,13 @@ def test_who_shares_the_gpu(paper: ModuleType) -> None:
         ('needs = ["nothing"]', "needs nothing, which"),
         ('sets = ["a", "a"]', "more than once"),
         ('gpu = "half"', "choose one of alone, most, part"),
+        ('run = "python {unheard}"', "one names 'unheard', which is no word"),
     ],
 )
 def test_a_wrong_list_is_explained(paper: ModuleType, tmp_path: Path, change: str, said: str) -> None:
+    run = "" if change.startswith("run") else 'run = "python x"'
     with pytest.raises(SystemExit, match=said):
-        paper.read_jobs(written(tmp_path, f'[[job]]\nname = "one"\nrun = "python x"\n{change}\n'))
+        paper.read_jobs(written(tmp_path, f'[[job]]\nname = "one"\n{run}\n{change}\n'))
 
 
 def test_results_are_collected_under_the_names_of_their_runs(paper: ModuleType, tmp_path: Path) -> None:

@@ -132,11 +132,12 @@ def test_a_head_that_is_not_grown_is_left_alone(monkeypatch: pytest.MonkeyPatch)
     asked = []
     monkeypatch.setattr(rankstats, "rebalance", lambda *arguments: asked.append(arguments))
     for name, times in (("joint", 0), ("incremental", 1)):
-        model, stage = ready(name, rebalance=True)
+        model, stage = ready(name, rebalance=True, rebalance_by="classes")
         assert isinstance(stage, Joint)
         stage.prepare(model)
         stage.conclude(model, some_images())
         assert len(asked) == times
+    assert asked[0][2:] == (N_KNOWN, N_NEW, "classes")
 
 
 def test_of_a_head_of_two_layers_the_last_one_is_shifted() -> None:

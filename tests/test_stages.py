@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from autonovel import draws, networks, selftest, settings
+from autonovel import draws, embedding, networks, selftest, settings, systems
 from autonovel.augment import Augmentation
 from autonovel.data import Batch, ImageSet, Resident
 from autonovel.embedding import embed, features
 from autonovel.errors import GuardError
 from autonovel.job import Job
-from autonovel.methods import METHODS, Problem
+from autonovel.methods import METHODS, Problem, kmeans
 from autonovel.methods.kmeans import KMeans, centres, nearest
 from autonovel.methods.rankstats import Joint
 from autonovel.methods.rotnet import Rotation
@@ -679,6 +679,24 @@ def test_held_out_images_are_asked_about_for_a_grown_head_alone(tmp_path: Path) 
     assert on_test(job, Found(model, plain, 0.0)) == (None, None)
     held_out, said = on_test(job, Found(model, grown, 0.0))
     assert held_out is images and said is not None and torch.equal(said.p_known, grown.p_known)
+
+
+def test_the_features_that_k_means_clusters_are_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, model, passes = set_of_images(), network(supervised()), list[int]()
+
+    def counted(model: Model, pixels: Tensor) -> Tensor:
+        passes.append(len(pixels))
+        return features(model, pixels)
+
+    for module in (kmeans, embedding):
+        monkeypatch.setattr(module, "features", counted)
+    monkeypatch.setattr(systems, "extractor", lambda job: (model, {}))
+    job = Job(settings.Recipe(), images, None, N_NEW, 0, torch.device("cpu"), tmp_path, Silent())
+    found = systems.run_system(job, "kmeans", tmp_path)
+    assert passes == [len(images)]
+    assert torch.equal(found.embedding.z, features(model, images.images))
 
 
 def test_k_means_does_not_look_at_the_truth(make_images: Callable[..., ImageSet]) -> None:

@@ -269,3 +269,13 @@ def test_a_recipe_that_was_changed_says_where_it_departed_by_commit() -> None:
     told = table.markdown(versions)
     assert "`cifar10-fast` at aaaaaaa departs from the paper: shorter." in told
     assert "`cifar10-fast` at bbbbbbb departs from the paper: shorter; colder." in told
+
+
+def test_departures_of_changed_settings_name_these() -> None:
+    """Else two sentences about the same recipe and commit would contradict each other."""
+    runs = [result(0, 0.9), result(0, 0.8, changed={"joint.k": 7})]  # who departs alike shares a sentence
+    runs += [result(0, 0.8, changed={"joint.group": group}, departures=["other pairs"]) for group in (8, 32)]
+    told = [line for line in table.markdown(runs).splitlines() if "departs" in line]
+    assert [line.partition(" departs")[0].partition(" with ")[2] for line in told] == [
+        "joint.group=8 or joint.group=32", "",
+    ]  # fmt: skip

@@ -243,15 +243,20 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
 
 
 def _departures(results: Sequence[Results]) -> list[str]:
-    """Return where each recipe departs from the paper; where that has changed, which commits have said what."""
-    said: dict[str, dict[str, set[str]]] = {}
+    """Return where each recipe departs from the paper; where runs differ in that, which commits have said what.
+
+    What no run of the recipe as it is has said is due to changed settings, which are named too.
+    """
+    said: dict[str, dict[str, list[Results]]] = {}
     for r in results:
         text = "; ".join(r.get("departures") or []) or "nowhere that it says"
-        said.setdefault(str(r["recipe"]), {}).setdefault(text, set()).add(_commit(r))
+        said.setdefault(str(r["recipe"]), {}).setdefault(text, []).append(r)
     lines = []
     for recipe, texts in sorted(said.items()):
-        for text, commits in sorted(texts.items()):
-            of = f" at {', '.join(sorted(commits))}" if len(texts) > 1 else ""
+        for text, runs in sorted(texts.items()):
+            of = f" at {', '.join(sorted({_commit(r) for r in runs}))}" if len(texts) > 1 else ""
+            names = _names(runs)
+            of += "" if recipe in names else f" with {' or '.join(name.removeprefix(recipe + ' ') for name in names)}"
             lines += ["", f"`{recipe}`{of} departs from the paper: {text}."]
     return lines
 

@@ -34,5 +34,5 @@ class Method(Protocol):
     def finish(self, model: Model, images: ImageSet, problem: Problem) -> Tensor | None:
         """Do what remains after training, such as clustering; leave heads ``known`` and ``new``.
 
-        Returns the features of all images if it had to compute them, so that nobody does it again.
+        May return the features of all images, where it has computed them, so that nobody does it again.
         """
