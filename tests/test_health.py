@@ -13,12 +13,14 @@ from rich.console import Console
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from autonovel import record
 from autonovel.commands.training import run_recipe
 from autonovel.data import Batch
 from autonovel.errors import GuardError, UsageError
 from autonovel.launch import Launch
 from autonovel.networks import Model
-from autonovel.storage.documents import write_json
+from autonovel.recipe import load
+from autonovel.storage.documents import read_json, write_json
 from autonovel.training import health, remedies
 from autonovel.training.loop import run_stage
 from autonovel.training.ranks import Ranks
@@ -283,6 +285,20 @@ def test_stages_with_settings_changed_under_way_are_not_shared() -> None:
     other = facts | {"recipe": {"supervised.lr": 0.1}}
     assert may_share(facts, other, STAGE_1) and not may_share(facts, other)
     assert not may_share(facts, facts | {"recipe": {"supervised.lr": 0.01, "pretrain.lr": 0.5}}, STAGE_1)
+
+
+def test_stages_from_weights_that_were_replaced_are_not_shared(tmp_path: Path) -> None:
+    """Not even under the same name."""
+    weights, started = tmp_path / "trunk.safetensors", dict[str, Any]()
+    settings = load(str(TINY), ["pretrain.kind=weights", f"pretrain.weights={weights}"]).recipe
+    for name, content in (("first", b"some"), ("again", b"some"), ("other", b"others")):
+        weights.write_bytes(content)
+        record.begin(tmp_path / name, settings, 0, torch.device("cpu"), some_images(), 2, ["test"], {})
+        started[name] = read_json(tmp_path / name / "run.json")
+    assert may_share(started["first"], started["again"]) and not may_share(started["first"], started["other"])
+    weights.unlink()
+    unused = load(str(TINY), ["pretrain.kind=rotation", f"pretrain.weights={weights}"]).recipe
+    record.begin(tmp_path / "rotation", unused, 0, torch.device("cpu"), some_images(), 2, ["test"], {})
 
 
 def test_processes_that_torchrun_starts_again_do_not_repeat_a_stop(tmp_path: Path) -> None:

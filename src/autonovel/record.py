@@ -1,6 +1,7 @@
 """What a run writes down about itself: ``run.json`` before it starts, ``results.json`` when it is done."""
 
 import datetime
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -71,7 +72,7 @@ def begin(
         "class_names": list(images.class_names),
         "n_new": n_new,
         "digest": digest,
-        "basis": _basis(images, settings, digest),
+        "basis": _basis(images, settings, digest) + _start(settings),
         "parts": [part],
     }
     write_json(path, facts)
@@ -151,6 +152,15 @@ def _basis(images: ImageSet, settings: Recipe, digest: str) -> str:
         return _digest(replace(images, fingerprint=pixels, y=images.y[rows])) + places
     assert isinstance(images.images, Tensor)
     return _digest(replace(images, images=images.images[rows], y=images.y[rows])) + places
+
+
+def _start(settings: Recipe) -> str:
+    """Return a checksum of the weights that training starts from, if any: under their name others may lie tomorrow."""
+    start = settings.pretrain
+    if start.kind not in ("weights", "imagenet") or not start.weights:
+        return ""
+    with Path(start.weights).open("rb") as file:
+        return hashlib.file_digest(file, functools.partial(hashlib.blake2b, digest_size=16)).hexdigest()
 
 
 def finish(folder: Path, device: torch.device) -> None:
