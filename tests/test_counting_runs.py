@@ -241,6 +241,8 @@ def test_a_run_from_before_there_was_a_count_is_still_taken_up(make_images: Any,
     facts = read(tmp_path / "run.json")
     facts["recipe"] = {key: value for key, value in facts["recipe"].items() if not key.startswith("count.")}
     write_json(tmp_path / "run.json", facts)
+    facts["recipe"] |= {"about": "other words", "departures": ["said otherwise"]}  # by another version, of the same
+    write_json(tmp_path / "run.json", facts)
     record.begin(*arguments)
     assert len(read(tmp_path / "run.json")["parts"]) == 2
     other = load(str(TINY), ["count.new_classes=3"]).recipe

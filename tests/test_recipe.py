@@ -497,6 +497,15 @@ def test_departures_that_a_caller_takes_back_are_not_said(write: Writer) -> None
         recipe.load(write('departures = ["two passes [joint.view]"]'))
 
 
+def test_classes_that_a_caller_replaces_are_not_what_a_recipe_is_about(write: Writer) -> None:
+    text = 'about = "digits: 0 known, 1 new [data.known, data.new]"'
+    assert recipe.load(write(text)).recipe.about == "digits: 0 known, 1 new"
+    assert recipe.load(write(text), ['data.known=["1"]']).recipe.about == "digits"
+    assert recipe.load(write(text), ["joint.k=3"]).recipe.about == "digits: 0 known, 1 new"
+    assert recipe.load("svhn-fast").recipe.about == "SVHN in minutes: digits 0-4 known, 5-9 new"
+    assert recipe.load("cifar100", ["data.first_known=60"]).recipe.about == "CIFAR-100"
+
+
 @pytest.mark.parametrize("name", ["cifar10", "cifar100", "svhn", "cifar10-fast", "cifar100-fast", "svhn-fast"])
 def test_the_paper_s_preset_does_not_say_what_it_switches_off(name: str) -> None:
     own, paper = (" ".join(recipe.load(name, sets).recipe.departures) for sets in ([], ["preset=paper"]))

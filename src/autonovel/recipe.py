@@ -6,7 +6,8 @@ source of images, what the recipe says of its own source's classes is left out. 
 set is as in [joint].  Every value remembers where it came from.
 
 A departure from the paper may end with the settings it is about, as in ``"both views in one pass [joint.views]"``:
-with one of these given by the caller it is no longer said.
+with one of these given by the caller it is no longer said.  So may what a recipe is ``about``, of which then only the
+part before its colon is said.
 """
 
 import difflib
@@ -96,23 +97,26 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
             values[key], sources[key] = values[twin], AS_JOINT
     for key in [key for key in values if key.startswith(MCL) and key not in written and key not in given]:
         values[key], sources[key] = values[KCL + key.removeprefix(MCL)], AS_KCL  # one trunk, one similarity network
+    about, keys = _sentence(values["about"], values)
+    values["about"] = about.partition(": ")[0] if given.keys() & {*keys} else about
     values["departures"] = _that_hold(values["departures"], {*given, *_preset(given.get("preset", ""))}, values)
     return Loaded(build(values), sources)
 
 
 def _that_hold(departures: Iterable[str], given: set[str], known: Flat) -> tuple[str, ...]:
     """Return the departures from the paper that are not about settings which the caller has given."""
-    out = []
-    for departure in departures:
-        about = _ABOUT.search(departure)
-        keys = about[1].split(", ") if about else []
-        for key in keys:
-            if key not in known:
-                said = f"departure {departure!r} is about {key!r}, which is no setting."
-                raise UsageError(f"{said}{_nearest(key, known)}")
-        if not given.intersection(keys):
-            out.append(departure[: about.start()] if about else departure)
-    return tuple(out)
+    told = [_sentence(departure, known) for departure in departures]
+    return tuple(said for said, keys in told if not given.intersection(keys))
+
+
+def _sentence(text: str, known: Flat) -> tuple[str, list[str]]:
+    """Return a sentence of a recipe and the settings it is about, which may stand in brackets behind it."""
+    about = _ABOUT.search(text)
+    keys = about[1].split(", ") if about else []
+    for key in keys:
+        if key not in known:
+            raise UsageError(f"{text!r} is about {key!r}, which is no setting.{_nearest(key, known)}")
+    return (text[: about.start()] if about else text), keys
 
 
 def build(values: Mapping[str, Any]) -> Recipe:

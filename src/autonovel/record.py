@@ -17,7 +17,7 @@ from autonovel import evaluation, recipe
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.settings import PLACES, Recipe
+from autonovel.settings import PLACES, SENTENCES, Recipe
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FORMAT, check_format
 from autonovel.storage.shapes import run_facts
@@ -83,12 +83,15 @@ def _check_same(
 ) -> dict[str, tuple[Any, Any]]:
     """Refuse to go on with a run of other settings or other images; where the images lie may have changed.
 
+    So may what the recipe says of itself, which a later version may put into other words.
+
     Returns the settings, as they were and as they are, that may be other ones because a guard has stopped the run.
     """
     now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
     there = recipe.flatten(Recipe()) | before.get("recipe", {})  # a setting younger than the run had its default
     then = there | {"seed": before.get("seed"), "n_new": before.get("n_new")}
-    other = {k: (then.get(k), now[k]) for k in now if now[k] != then.get(k) and k not in PLACES}
+    compared = now.keys() - {*PLACES, *SENTENCES}
+    other = {k: (then.get(k), now[k]) for k in now if k in compared and now[k] != then.get(k)}
     settled = too_late_to_inherit(folder, before, other, now)
     other = {k: values for k, values in other.items() if k not in settled}
     altered = other if other and may_change(folder, before, other) else {}

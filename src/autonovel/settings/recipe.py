@@ -10,6 +10,8 @@ from autonovel.settings.images import Data, Network, Run
 from autonovel.settings.section import Section, setting
 from autonovel.settings.stages import Joint, Pretrain, Supervised
 
+SENTENCES = ("about", "departures", "minutes")  # what a recipe says of itself; nothing that is computed depends on it
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Section):
