@@ -79,7 +79,7 @@ class FixedViews:
         if not isinstance(pixels, Tensor) or not model.trunk.settled:
             why = "no frozen block comes first" if isinstance(pixels, Tensor) else "images come batch by batch"
             return f"The {self.count} views of an image go through all blocks in every step: {why}."
-        one = self._map(model, pixels, torch.zeros(1, dtype=torch.int64), 0)
+        one = self._map(model, pixels[:1].to(device), torch.zeros(1, dtype=torch.int64, device=device), 0)
         size, (free, where) = len(images) * self.count * one.nbytes, free_bytes(device)
         of = f"of {self.count} views an image: {gigabytes(size)} of the {gigabytes(free)} of {where} that are free"
         too_large = f"Frozen blocks are computed in every step. Their outputs would be too large to keep, {of}."
@@ -96,19 +96,20 @@ class FixedViews:
     def _fill(self, maps: Tensor, model: Model, pixels: Tensor, display: Display) -> None:
         start, done = time.monotonic(), 0
         display.begin(TITLE, len(maps) * self.count, 0, of="views")
-        for rows in torch.arange(len(pixels)).split(CHUNK):
+        every = torch.arange(len(maps), device=maps.device)
+        for part, chunk, numbers in zip(maps.split(CHUNK), pixels.split(CHUNK), every.split(CHUNK), strict=True):
+            images = chunk.to(maps.device)
             for view in range(self.count):
                 stopping.check()
-                maps[rows[0] : rows[-1] + 1, view] = self._map(model, pixels, rows, view)
-                done += len(rows)
+                part[:, view] = self._map(model, images, numbers, view)
+                done += len(images)
             display.update(TITLE, done, {}, done / (time.monotonic() - start))
         display.end(TITLE)
 
     @torch.no_grad()
-    def _map(self, model: Model, pixels: Tensor, rows: Tensor, view: int) -> Tensor:
-        device = model.mean.device
-        image = rows.to(device)
-        x = self.pixels(pixels[rows].to(device), image, torch.full_like(image, view))
+    def _map(self, model: Model, images: Tensor, numbers: Tensor, view: int) -> Tensor:
+        """Return what the settled blocks make of one view of uint8 ``images``, whose numbers in their set are given."""
+        x = self.pixels(images, numbers, torch.full_like(numbers, view))
         return model.settled_maps(x).movedim(1, -1).contiguous()
 
 
