@@ -59,10 +59,6 @@ def read_jobs(path: Path) -> list[Job]:
             for word, text in table.get("words", {}).items():
                 filled["run"] = filled["run"].replace(f"{{{word}}}", text)
             jobs.append(Job(**filled | {"needs": tuple(filled.get("needs", ()))}))
-            try:
-                jobs[-1].command(Path(), Path())
-            except KeyError as unknown:
-                sys.exit(f"{path}: {jobs[-1].name} names {unknown}, which is no word of the list.")
     names = [job.name for job in jobs]
     for job in jobs:
         unknown = sorted({*job.needs} - {*names})
@@ -70,6 +66,10 @@ def read_jobs(path: Path) -> list[Job]:
             sys.exit(f"{path}: {job.name} needs {', '.join(unknown)}, which the list does not have.")
         if names.count(job.name) > 1:
             sys.exit(f"{path}: {job.name} stands there more than once.")
+        try:
+            job.command(Path(), Path())
+        except KeyError as word:
+            sys.exit(f"{path}: {job.name} names {word}, which is no word of the list.")
         if job.gpu not in SHARES:
             sys.exit(f"{path}: {job.name} has gpu = {job.gpu!r}; choose one of {', '.join(SHARES)}.")
     return jobs

@@ -40,7 +40,7 @@ def tell_of_rotations_not_learned(job: Job) -> None:
 
 def tell_of_a_blind_classifier(job: Job, primary: str, embedding: Embedding) -> None:
     """Say so if the joint classifier puts nearly no unlabelled image into a new class: it was trained too little."""
-    if embedding.p_known.shape[1] > job.train.n_known:
+    if embedding.is_grown(job.train.n_known):
         answers = embedding.p_known[job.train.unlabelled].argmax(dim=1)
         share = float((answers >= job.train.n_known).float().mean())
         if share < FEW:

@@ -1,6 +1,6 @@
 """What the model says of every image: features and the probabilities of its heads."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from autonovel.data import ImageSet
-from autonovel.data.streamed import Streamed
+from autonovel.data.streamed import Streamed, in_batches
 from autonovel.errors import GuardError, RunFolderError
 from autonovel.networks import Model
 from autonovel.storage.documents import replace_file
@@ -98,14 +98,7 @@ def _chunks(images: Tensor | Streamed, part: range) -> Iterable[Tensor]:
     """Return the images ``part``, some at a time; of several processes, each takes a part of all."""
     if len(part) == len(images):
         return images.split(CHUNK)
-    return chunks(images, torch.arange(part.start, part.stop).split(CHUNK) if part else ())
-
-
-def chunks(images: Tensor | Streamed, rows: Sequence[Tensor]) -> Iterable[Tensor]:
-    """Return the images of ``rows``, one after another."""
-    if isinstance(images, Tensor):
-        return (images[chunk] for chunk in rows)
-    return images.in_order(iter(rows))
+    return in_batches(images, torch.arange(part.start, part.stop).split(CHUNK) if part else ())
 
 
 @torch.no_grad()

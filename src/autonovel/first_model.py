@@ -13,13 +13,12 @@ from autonovel.training import checkpoint
 
 def new_model(recipe: Recipe, images: ImageSet, seed: int) -> Model:
     """Return the untrained model, or the one whose trunk comes from a file or a package."""
-    imagenet = recipe.pretrain.kind == "imagenet"
-    if imagenet:
+    if recipe.pretrain.kind == "imagenet":
         model = networks.pretrained(recipe.network, seed)
     else:
         mean, std = normalisation(recipe, images)
         model = networks.build(recipe.network, images.images.shape[1], mean, std, seed)
-    if recipe.pretrain.kind == "weights" or (imagenet and recipe.pretrain.weights):
+    if recipe.pretrain.reads_weights:
         checkpoint.load_trunk(Path(recipe.pretrain.weights), model)
         if recipe.starts_from_a_classifier:
             head = checkpoint.known_head(Path(recipe.pretrain.weights), images.n_known)

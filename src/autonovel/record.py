@@ -159,10 +159,9 @@ def _basis(images: ImageSet, settings: Recipe, digest: str) -> str:
 
 def _start(settings: Recipe) -> str:
     """Return a checksum of the weights that training starts from, if any: under their name others may lie tomorrow."""
-    start = settings.pretrain
-    if start.kind not in ("weights", "imagenet") or not start.weights:
+    if not settings.pretrain.reads_weights:
         return ""
-    with Path(start.weights).open("rb") as file:
+    with Path(settings.pretrain.weights).open("rb") as file:
         return hashlib.file_digest(file, functools.partial(hashlib.blake2b, digest_size=16)).hexdigest()
 
 

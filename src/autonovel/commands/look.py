@@ -98,7 +98,8 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     found = embed(model, train.images)
     results = read_results(path / "results.json")
     results["systems"][facts["primary"]] = record.system_scores(train, found)
-    joint = record.joint_scores(train, found, test, embed(model, test.images) if test else None)
+    judged = test if found.is_grown(train.n_known) else None  # test images judge a grown head alone
+    joint = record.joint_scores(train, found, judged, embed(model, judged.images) if judged else None)
     results["incremental"] = joint or results["incremental"]
     if joint:
         results.setdefault("joint_classifiers", {})[facts["primary"]] = joint

@@ -18,8 +18,8 @@ def check_problem(images: ImageSet, n_new: int | None, recipe: Recipe, seen: boo
 
     Images already ``seen`` as training sees them have been through the questions about their shape.
     """
-    weights, kind = recipe.pretrain.weights, recipe.pretrain.kind
-    if (kind == "weights" or (weights and kind == "imagenet")) and not (weights and Path(weights).is_file()):
+    weights = recipe.pretrain.weights
+    if recipe.pretrain.reads_weights and not (weights and Path(weights).is_file()):
         raise UsageError(
             f"pretrain.weights is {recipe.pretrain.weights!r}, which is not a file. Give a safetensors file "
             "of a trunk, such as model.safetensors of a finished run."

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autonovel.data.streamed import FilePixels, HostPixels, Streamed
+from autonovel.data.streamed import FilePixels, HostPixels, Streamed, in_batches
 
 AT_ONCE = 1024  # images of a chunk, where all are looked at
 
@@ -102,11 +102,7 @@ def value_counts(images: Tensor) -> Tensor:
 
 def _chunks(images: Tensor | Streamed, rows: Tensor | None) -> Iterable[Tensor]:
     """Return the images (of ``rows``) some at a time, few enough for the cache of a core."""
-    if rows is None:
-        return images.split(AT_ONCE)
-    if isinstance(images, Tensor):
-        return (images[part] for part in rows.split(AT_ONCE))
-    return images.in_order(iter(rows.split(AT_ONCE)))
+    return images.split(AT_ONCE) if rows is None else in_batches(images, rows.split(AT_ONCE))
 
 
 def channel_statistics(images: Tensor | Streamed, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -193,3 +193,10 @@ class HostPixels:
 
 
 Streamed = FilePixels | HostPixels
+
+
+def in_batches(images: Tensor | Streamed, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Return the images of these rows, batch by batch, whether they are in memory or come from files."""
+    if isinstance(images, Tensor):
+        return (images[rows] for rows in batches)
+    return images.in_order(iter(batches))

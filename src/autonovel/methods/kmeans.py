@@ -1,6 +1,5 @@
 """The baseline: k-means on the features of stage 2, or on raw pixels."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +7,7 @@ from torch import Tensor
 
 from autonovel import draws
 from autonovel.data import ImageSet
+from autonovel.data.streamed import in_batches
 from autonovel.embedding import CHUNK, features
 from autonovel.methods.method import Problem
 from autonovel.networks import Model, heads
@@ -49,7 +49,7 @@ def pixel_clusters(images: ImageSet, n_clusters: int, seed: int) -> Tensor:
         return nearest(pixels, centres(pixels, n_clusters, seed))
     sample = rows[torch.randperm(len(rows), generator=draws.generator(seed, 40))[:room].sort().values]
     found = centres(_gather(images, sample), n_clusters, seed)
-    return torch.cat([nearest(chunk.float() / 255, found) for chunk in _in_chunks(images, rows)])
+    return torch.cat([nearest(chunk.float() / 255, found) for chunk in in_batches(images.images, rows.split(CHUNK))])
 
 
 def _gather(images: ImageSet, rows: Tensor) -> Tensor:
@@ -57,16 +57,10 @@ def _gather(images: ImageSet, rows: Tensor) -> Tensor:
         return images.images[rows].float() / 255
     pixels = torch.empty(len(rows), *images.images.shape[1:])
     done = 0
-    for chunk in _in_chunks(images, rows):
+    for chunk in in_batches(images.images, rows.split(CHUNK)):
         pixels[done : done + len(chunk)] = chunk.float() / 255
         done += len(chunk)
     return pixels
-
-
-def _in_chunks(images: ImageSet, rows: Tensor) -> Iterator[Tensor]:
-    if isinstance(images.images, Tensor):
-        return (images.images[chunk] for chunk in rows.split(CHUNK))
-    return images.images.in_order(iter(rows.split(CHUNK)))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from torch import nn
 
 from autonovel import draws
 from autonovel.data import ImageSet
-from autonovel.embedding import chunks
+from autonovel.data.streamed import in_batches
 from autonovel.networks import Model
 
 
@@ -34,7 +34,7 @@ def renew_statistics(model: Model, images: ImageSet, batch_size: int, seed: int)
         layer.momentum = None  # the plain mean over all batches from now on
     rows = images.unlabelled.nonzero()[:, 0]
     rows = rows[torch.randperm(len(rows), generator=draws.generator(seed, 55))]  # of all classes in every batch
-    for batch in chunks(images.images, rows.tensor_split(max(1, len(rows) // batch_size))):
+    for batch in in_batches(images.images, rows.tensor_split(max(1, len(rows) // batch_size))):
         head(model.clean_features(batch))
     for layer, momentum in zip(layers, usual, strict=True):
         layer.momentum = momentum

@@ -41,7 +41,7 @@ class Answers:
 
     def joint(self, found: Embedding) -> bool:
         """Tell whether one head knows both known and new classes (or there are no new ones)."""
-        return found.p_known.shape[1] > self.n_known or found.p_new.shape[1] == 0
+        return found.is_grown(self.n_known) or found.p_new.shape[1] == 0
 
     def probabilities(self, found: Embedding) -> Floats:
         """Return n×(classes by number + 1) probabilities; the last column is junk.

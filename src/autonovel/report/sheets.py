@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from autonovel.cores import usable_cores
-from autonovel.data.streamed import Streamed
+from autonovel.data.streamed import Streamed, in_batches
 from autonovel.errors import InputError
 from autonovel.report.pictures import picture_of
 from autonovel.report.subject import Ints
@@ -70,9 +70,7 @@ class OfImages:
 
     def batches(self, rows: Sequence[Ints], largest: int) -> Iterator[Pictures]:
         """Return the pictures; those of files are decoded by the workers of the run."""
-        wanted = (torch.from_numpy(batch) for batch in rows)
-        images = self.images
-        pixels = (images[batch] for batch in wanted) if isinstance(images, Tensor) else images.in_order(wanted)
+        pixels = in_batches(self.images, (torch.from_numpy(batch) for batch in rows))
         return (_pictures_of(batch) for batch in pixels)
 
 

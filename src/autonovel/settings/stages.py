@@ -79,6 +79,11 @@ class Pretrain(Stage):
         return self.kind == "rotation" or (self.kind == "prototypical" and self.turned)
 
     @property
+    def reads_weights(self) -> bool:
+        """Return whether training starts from a file of weights."""
+        return self.kind == "weights" or (self.kind == "imagenet" and bool(self.weights))
+
+    @property
     def labelled_only(self) -> bool:
         """Return whether stage 1 sees the labelled images alone, and so does not depend on the others."""
         return self.kind == "prototypical" or self.images == "labelled"
