@@ -110,7 +110,7 @@ def ours(stage: str, changes: list[str], n: int, device: torch.device) -> Callab
     _, _, images = random_images(n)
     of = recipe.load("cifar10-fast", changes).recipe
     makers: dict[str, Callable[[], Stage]] = {
-        "rotation": lambda: Rotation(of.pretrain, 0),
+        "rotation": lambda: Rotation(of.pretrain, KNOWN, 0),
         "supervised": lambda: Supervised(of.supervised, KNOWN, 0),
         "joint": lambda: Joint(of.joint, KNOWN, NEW, 0),
     }

@@ -25,6 +25,7 @@ OF_METHODS = {
     "joint": ("rankstats", 0, "joint", "lr"),
     "starts": ("rankstats", 0, "joint", "lr"),
     "fixed views": ("rankstats", 0, "joint", "lr"),
+    "averaged": ("rankstats", 0, "joint", "lr"),
     "incremental": ("rankstats-incremental", 0, "incremental", "lr"),
     "rebalanced": ("rankstats-incremental", 0, "incremental", "lr"),
     "similarity": ("kcl", 0, "similarity", "lr"),
@@ -34,7 +35,7 @@ OF_METHODS = {
     "dtc": ("dtc", 1, "dtc", "lr"),
     "linear": ("kcl", 2, "linear", "lr"),
 }
-STAGES = ("rotation", "prototypical", "supervised", *OF_METHODS)
+STAGES = ("rotation", "labelled rotation", "prototypical", "supervised", *OF_METHODS)
 QUICK = {
     "pretrain.batch_size": 12, "pretrain.classes_per_batch": 2, "pretrain.support": 2, "supervised.batch_size": 6,
     "joint.batch_size": 8, "joint.group": 0, "joint.watch": 0, "joint.keep_embeddings_at": (),
@@ -46,6 +47,8 @@ ALWAYS: dict[str, dict[str, Any]] = {
     "starts": {"starts": 3, "starts_until": 0.5},
     "rebalanced": {"rebalance": True},
     "fixed views": {"fixed_views": 3, "frozen": ("stem", "block1"), "frozen_batchnorm": "eval"},
+    "averaged": {"average": 0.5},
+    "labelled rotation": {"label_weight": 1.0},
 }
 
 
@@ -80,7 +83,8 @@ def line(name: str, **changes: Any) -> list[Stage]:
     if name in OF_METHODS:
         method, before, _, _ = OF_METHODS[name]
         return [supervised, *METHODS[method].stages(made, problem)[: before + 1]]
-    first = {"rotation": Rotation(made.pretrain, 0), "prototypical": Prototypical(made.pretrain, 0)}
+    rotation = Rotation(made.pretrain, N_KNOWN, 0)
+    first = {"rotation": rotation, "labelled rotation": rotation, "prototypical": Prototypical(made.pretrain, 0)}
     return [first[name]] if name in first else [supervised]
 
 

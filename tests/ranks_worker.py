@@ -88,14 +88,16 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
     }
     episodes = replace(pretrain, classes_per_batch=3, support=2, lr=1e-5)
     return {
-        "rotation, four": lambda: [Rotation(pretrain, 0)],
-        "rotation, one": lambda: [Rotation(replace(pretrain, rotations="one"), 0)],
+        "rotation, four": lambda: [Rotation(pretrain, N_KNOWN, 0)],
+        "rotation, one": lambda: [Rotation(replace(pretrain, rotations="one"), N_KNOWN, 0)],
+        "rotation, labels": lambda: [Rotation(replace(pretrain, label_weight=1, label_turns="upright"), N_KNOWN, 0)],
         "prototypical": lambda: [Prototypical(episodes, 0)],
         "prototypical, turned": lambda: [Prototypical(replace(episodes, turned=True), 0)],
         "supervised": lambda: [supervised],
         "joint": lambda: [supervised, Joint(joint, N_KNOWN, N_NEW, 0)],
         "joint, starts": lambda: [Joint(replace(joint, starts=3, starts_until=0.5), N_KNOWN, N_NEW, 0)],
         "joint, fixed views": lambda: [supervised, Joint(replace(joint, fixed_views=3, **settled), N_KNOWN, N_NEW, 0)],
+        "joint, averaged": lambda: [supervised, Joint(replace(joint, average=0.5), N_KNOWN, N_NEW, 0)],
         "joint, own": lambda: [Joint(replace(joint, consistency_on="own"), N_KNOWN, N_NEW, 0)],
         "joint, merged": lambda: [Joint(replace(joint, batch="merged", views="separate"), N_KNOWN, N_NEW, 0)],
         "joint, incremental, groups": lambda: [

@@ -84,7 +84,7 @@ def joint(incremental: bool = False, **switches: Any) -> Joint:
 
 
 def rotation(**switches: Any) -> Rotation:
-    return Rotation(settings.Pretrain(**({"augment": VIEWS} | switches)), seed=0)
+    return Rotation(settings.Pretrain(**({"augment": VIEWS} | switches)), N_KNOWN, seed=0)
 
 
 def supervised(**switches: Any) -> Supervised:
@@ -249,22 +249,41 @@ def noted(p: Progress) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("rotations", ["one", "four"])
-def test_rotation_equals_turning_each_image_by_itself(rotations: str) -> None:
-    stage, images, p = rotation(rotations=rotations), set_of_images(40), progress()
+@pytest.mark.parametrize("label_turns", ["", "four", "upright"])
+def test_rotation_equals_turning_each_image_by_itself(rotations: str, label_turns: str) -> None:
+    labels = {"label_weight": 0.5, "label_turns": label_turns} if label_turns else {}
+    stage, images, p = rotation(rotations=rotations, **labels), set_of_images(40), progress()
     model, batch = network(stage).eval(), batch_of(images, stage.n_draws)
     found = stage.step(model, batch, p)
-    views, labels = [], []
-    for image, u in zip(batch.images, batch.u, strict=True):
+    views, turned, classes = [], [], []
+    for image, y, u in zip(batch.images, batch.y.tolist(), batch.u, strict=True):
         view = Augmentation(crop=1, flip=True).view(image[None], u[None, 1:])[0].numpy()
         for turns in range(4) if rotations == "four" else [int(4 * u[0])]:
             views.append(np.rot90(view, turns, axes=(1, 2)))
-            labels.append(turns)
-    assert set(labels) == {0, 1, 2, 3}
+            turned.append(turns)
+            classes.append(y)
+    assert set(turned) == {0, 1, 2, 3}
     logits = one_by_one(model, views, "rotation")
     assert values(found)["rotation"] == pytest.approx(
-        selftest.cross_entropy(logits, labels, [True] * len(labels)), rel=1e-4
+        selftest.cross_entropy(logits, turned, [True] * len(turned)), rel=1e-4
     )
-    assert noted(p) == {"accuracy": share(logits, labels)}
+    assert noted(p) == {"accuracy": share(logits, turned)}
+    if label_turns:
+        taken = [y >= 0 and (t == 0 or label_turns == "four") for y, t in zip(classes, turned, strict=True)]
+        told = selftest.cross_entropy(one_by_one(model, views, "known"), classes, taken)
+        assert values(found)["ce"] == pytest.approx(0.5 * told, rel=1e-4)
+
+
+def test_rotation_with_labels_teaches_the_blocks_and_a_head_of_each_task_and_stage_2_begins_with_its_own() -> None:
+    stage = rotation(label_weight=1.0)
+    model = network(stage)
+    terms = stage.step(model, batch_of(set_of_images(), stage.n_draws), progress())
+    assert set(terms) == {"rotation", "ce"}
+    assert taught(model, terms) == {"rotation", "known"} | unfrozen(model, ())
+    before = model.heads["known"]
+    supervised().prepare(model)
+    assert set(model.heads) == {"known"}
+    assert model.heads["known"] is not before
 
 
 def test_supervised_equals_looking_at_each_image_by_itself() -> None:

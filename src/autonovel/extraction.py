@@ -53,7 +53,7 @@ def shared_stages(job: Job) -> dict[str, Stage]:
     r = job.recipe
     stages: dict[str, Stage] = {}
     if r.pretrain.kind == "rotation":
-        stages["rotation"] = Rotation(r.pretrain, job.seed)
+        stages["rotation"] = Rotation(r.pretrain, job.train.n_known, job.seed)
     if r.pretrain.kind == "prototypical":
         stages["prototypical"] = Prototypical(r.pretrain, job.seed)
     if r.supervised.epochs:

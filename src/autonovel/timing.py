@@ -54,7 +54,7 @@ def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, fl
         n_new = int(recipe.count.new_classes) if recipe.count.new_classes.isdecimal() else FEW_NEW
         problem = Problem(images.n_known, n_new, 0)
         if recipe.pretrain.kind == "rotation":
-            out["rotation"] = _stage(model, Rotation(recipe.pretrain, 0), images, device)
+            out["rotation"] = _stage(model, Rotation(recipe.pretrain, images.n_known, 0), images, device)
         if recipe.supervised.epochs:
             out["supervised"] = _stage(model, supervised_stage(recipe, images.n_known, 0), images, device)
         systems = 0.0

@@ -1,4 +1,8 @@
-"""Stage 1: learn features by telling how far each image was turned (RotNet), from all images alike."""
+"""Stage 1: learn features by telling how far each image was turned (RotNet), from all images alike.
+
+The classes of labelled images may be told beside it.  Features that tell rotations and known classes at once serve
+unseen classes better than those of either task alone (Gidaris et al., ICCV 2019, on few labels a class).
+"""
 
 from dataclasses import dataclass
 
@@ -18,6 +22,7 @@ class Rotation:
     """Four-way classification of rotations by multiples of 90°."""
 
     settings: settings.Pretrain
+    n_known: int
     seed: int
     name: str = "1-rotation"
     number: int = 1
@@ -28,9 +33,10 @@ class Rotation:
         return 1 + augmentation(self.settings).n_draws
 
     def prepare(self, model: Model) -> None:
-        """Give the model a head for the four rotations."""
-        rng = draws.generator(self.seed, 10)
-        model.heads["rotation"] = heads.linear_head(model.trunk.n_features, 4, rng)
+        """Give the model a head for the four rotations and, where labels are used, one for the known classes."""
+        model.heads["rotation"] = heads.linear_head(model.trunk.n_features, 4, draws.generator(self.seed, 10))
+        if self.settings.label_weight:
+            model.heads["known"] = model.new_head(self.n_known, draws.generator(self.seed, 11))
         model.trunk.freeze(self.settings.frozen, self.settings.frozen_batchnorm)
 
     def sampler(self, images: ImageSet) -> Sampler:
@@ -42,13 +48,20 @@ class Rotation:
         """Nothing depends on the whole set."""
 
     def step(self, model: Model, batch: Batch, progress: Progress) -> Terms:
-        """Return the cross-entropy of the rotations of one view of each image."""
+        """Return the cross-entropy of the rotations of one view of each image, and of known classes where asked for."""
         x = augmentation(self.settings).view(batch.images, batch.u[:, 1:])
         x, turns = self._turned(x, batch)
-        logits, turns = model(x, "rotation"), model.whole(turns)
+        z, turns = model.features(x), model.whole(turns)
+        logits = model.logits(z, "rotation")
         right = logits.argmax(dim=1) == turns
         progress.note("accuracy", right.sum(), len(right))
-        return {"rotation": cross_entropy(logits, turns)}
+        terms = {"rotation": cross_entropy(logits, turns)}
+        if self.settings.label_weight:
+            y = model.ranks.share(batch.y)
+            y = model.whole(y.repeat_interleave(len(x) // len(y)))  # as often as each image is there
+            taught = (y >= 0) & (turns == 0) if self.settings.label_turns == "upright" else y >= 0
+            terms["ce"] = self.settings.label_weight * cross_entropy(model.logits(z, "known"), y, taught.float())
+        return terms
 
     def _turned(self, x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         if self.settings.rotations == "four":

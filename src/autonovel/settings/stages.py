@@ -31,6 +31,8 @@ class Stage(Section):
     frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: statistics of the batch (train) or fixed "
                                     "(eval); everywhere: fixed in trained blocks too, for pretrained networks and "
                                     "small batches", CODE, choices=("train", "eval", "everywhere"))  # fmt: skip
+    average: float = setting(0.0, "last share of the epochs whose weights are averaged in the end, with BatchNorm "
+                             "statistics taken anew (0: the last epoch's weights stay)", low=0, high=1)  # fmt: skip
     compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
     threads: int = setting(
         0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0, high=256
@@ -66,6 +68,10 @@ class Pretrain(Stage):
                            "without a stage 2, its classifier of the known classes is taken over too")  # fmt: skip
     rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
                              choices=("four", "one"))  # fmt: skip
+    label_weight: float = setting(0.0, "weight, beside the rotations, of the cross-entropy of the known classes on "
+                                  "labelled images (rotation; 0, as in the paper: no labels)", low=0)  # fmt: skip
+    label_turns: str = setting("four", "labelled images whose class is told in stage 1: in all rotations, or upright "
+                               "ones alone", choices=("four", "upright"))  # fmt: skip
     nesterov: bool = setting(True, "Nesterov momentum", CODE)
     weight_decay: float = setting(5e-4, "L2 penalty", CODE, low=0)
     schedule: str = setting("multistep", "shape of the learning rate over the epochs", CODE,

@@ -1,0 +1,67 @@
+"""Weights averaged over the last epochs of a stage (stochastic weight averaging).
+
+At a high learning rate the weights circle around a good place without coming to rest there.  Their mean lies nearer to
+it than any of them, and with agreement of two views as a loss by more than otherwise (Athiwaratkun et al., ICLR 2019).
+"""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from autonovel.networks import Model
+from autonovel.settings import Stage
+from autonovel.training.steps import Step
+
+STEPS = 100  # batches from which BatchNorm takes the statistics of averaged weights
+PREFIX = "average."
+
+
+class Average:
+    """The mean of the trained weights after each of the last epochs of a stage.
+
+    Attributes:
+        memory: the mean so far by name, for checkpoints.
+    """
+
+    def __init__(self, model: Model, settings: Stage, memory: dict[str, Tensor]) -> None:
+        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.first = settings.epochs - math.ceil(settings.average * settings.epochs)  # epoch that begins the mean
+        self.wanted = self.first < settings.epochs
+        self.memory = {name: memory.pop(name) for name in list(memory) if name.startswith(PREFIX)}
+
+    @torch.no_grad()
+    def after_epoch(self, epoch: int) -> None:
+        """Take the weights after ``epoch`` into the mean, if it is one of the last."""
+        if epoch < self.first:
+            return
+        for name, weights in self.trained.items():
+            mean = self.memory.setdefault(PREFIX + name, torch.zeros_like(weights, requires_grad=False))
+            mean.lerp_(weights, 1 / (epoch - self.first + 1))
+
+    @torch.no_grad()
+    def settle(self, model: Model, step: Step, batches: Iterable[tuple[int, Tensor, Tensor]]) -> None:
+        """Put the mean in the place of the weights; BatchNorm, where it learns, takes its statistics from ``batches``.
+
+        These are numbers, images and random numbers of steps, as the training loop has them.
+        """
+        for name, weights in self.trained.items():
+            weights.copy_(self.memory[PREFIX + name])
+        model.train()
+        layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.training]
+        momenta = [layer.momentum for layer in layers]
+        for layer in layers:
+            _forget(layer)
+        for number, index, u in batches:
+            step.look(index, u, number)
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
+
+
+def _forget(layer: nn.Module) -> None:
+    """Let a BatchNorm layer average the statistics of all batches to come, each with the same weight."""
+    assert isinstance(layer, _BatchNorm)
+    layer.reset_running_stats()
+    layer.momentum = None
