@@ -83,10 +83,10 @@ def test_trials_that_cannot_be_made_are_told_of_and_the_first_system_delivers(tm
     few = job(tmp_path / "few", cached_classes(n_known=3), heard)
     assert choosing.systems_in_order(few)[0] == "rankstats-incremental"
     assert "takes 4 known classes, and there are 3" in heard.said[-1]
-    learned = job(tmp_path / "learned", cached_classes(n_known=4), heard)
-    pretrain = replace(learned.recipe.pretrain, kind="prototypical")
-    assert choosing.systems_in_order(replace(learned, recipe=replace(learned.recipe, pretrain=pretrain)))
-    assert "learned from the labels" in heard.said[-1]
+    for told in ({"pretrain.kind": "prototypical"}, {"pretrain.kind": "rotation", "pretrain.label_weight": 1.0}):
+        learned = job(tmp_path / told["pretrain.kind"], cached_classes(n_known=4), heard, **told)
+        assert choosing.systems_in_order(learned)[0] == "rankstats-incremental"
+        assert "stage 1 learned from the labels" in heard.said[-1]
 
 
 def test_a_trial_makes_do_with_few_images(tmp_path: Path) -> None:

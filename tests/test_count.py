@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ from autonovel.clustering.metric import class_metric
 from autonovel.clustering.seeding import spread_starts
 from autonovel.clustering.validity import Silhouette
 from autonovel.counting.features import without
-from autonovel.counting.probes import Probes, choose_probes
+from autonovel.counting.probes import Probes, choose_probes, probe_sets
 from autonovel.data import ImageSet
 from autonovel.errors import InputError, UsageError
 from autonovel.evaluation import accuracy
-from autonovel.settings import Count
+from autonovel.settings import Count, Pretrain, Recipe
 
 
 def blobs(classes: int, each: int, seed: int, spread: float = 1.0, d: int = 12) -> tuple[Tensor, Tensor]:
@@ -280,6 +281,21 @@ def test_the_published_numbers_of_probes_and_anchors() -> None:
     found = choose_probes(80, Count(), 0)
     assert (len(found.classes), len(found.anchors)) == (10, 6)
     assert found.classes != choose_probes(80, Count(), 1).classes
+
+
+@pytest.mark.parametrize(
+    ("told", "remedy"),
+    [({"kind": "prototypical"}, "pretrain.held_out"), ({"kind": "rotation", "label_weight": 0.5}, "label_weight=0")],
+)
+def test_classes_whose_labels_stage_1_learned_play_no_new_ones(
+    told: dict[str, Any], remedy: str, make_images: Callable[..., ImageSet]
+) -> None:
+    images = make_images()
+    settings = Recipe(pretrain=Pretrain(**told))
+    with pytest.raises(UsageError, match=f"learns from the labels of known classes.*{remedy}.*count.probe_share=0"):
+        probe_sets(images, settings, 0)
+    assert probe_sets(images, replace(settings, count=Count(probe_share=0.0)), 0) == [Probes()]
+    assert probe_sets(images, replace(settings, pretrain=Pretrain(kind="weights", label_weight=0.5)), 0)
 
 
 def test_hidden_classes_are_hidden_and_the_others_numbered_anew(make_images: Callable[..., ImageSet]) -> None:

@@ -103,9 +103,9 @@ def _obstacle(job: Job) -> str:
             f"Which system to trust could not be tried out: that takes {FEWEST_HIDDEN + FEWEST_TAUGHT} known classes, "
             f"and there are {n_known}. Chose {first}; --method chooses another."
         )
-    if job.recipe.pretrain.kind == "prototypical":
+    if job.recipe.pretrain.learns_labels:
         return (
-            "Which system to trust could not be tried out: prototypical pretraining learned from the labels of all "
+            "Which system to trust could not be tried out: stage 1 learned from the labels of all "
             f"known classes, so none of them can play a new one. Chose {first}; --method chooses another."
         )
     part = _Part(job, 0)

@@ -1,7 +1,7 @@
 """Features for the count of new classes, by stages that were not taught the classes that play new ones.
 
-Stage 1 uses no labels and is the run's own.  Stage 2 is the run's own too where no known class plays a new one;
-otherwise it is trained anew without those classes, under ``count/`` in the run folder.
+Stage 1 is the run's own, and was told none of their labels.  Stage 2 is the run's own too where no known class plays a
+new one; otherwise it is trained anew without those classes, under ``count/`` in the run folder.
 """
 
 from dataclasses import replace

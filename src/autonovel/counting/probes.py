@@ -44,11 +44,15 @@ def probe_sets(images: ImageSet, recipe: Recipe, seed: int) -> list[Probes]:
     """Return the probe classes with which to count, one set after another."""
     s, held_out = recipe.count, recipe.pretrain.held_out
     if s.probes == "random":
-        if recipe.pretrain.kind == "prototypical" and s.probe_share:
+        if recipe.pretrain.learns_labels and s.probe_share:
+            other = (
+                "Hold groups of classes out (pretrain.held_out) and set count.probes=held-out"
+                if recipe.pretrain.kind == "prototypical"
+                else "Train stage 1 on rotations alone (pretrain.label_weight=0)"
+            )
             raise UsageError(
-                "prototypical pretraining learns from the labels of known classes, so those that it saw cannot play "
-                "new ones. Hold groups of classes out (pretrain.held_out) and set count.probes=held-out; or let none "
-                "play new ones (count.probe_share=0)."
+                "stage 1 learns from the labels of known classes, so those that it saw cannot play new ones when these "
+                f"are counted. {other}; or let none play new ones (count.probe_share=0)."
             )
         return [choose_probes(images.n_known, s, seed)]
     if not held_out:

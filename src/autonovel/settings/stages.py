@@ -90,6 +90,11 @@ class Pretrain(Stage):
         return self.kind == "weights" or (self.kind == "imagenet" and bool(self.weights))
 
     @property
+    def learns_labels(self) -> bool:
+        """Return whether stage 1 is told known classes, so that none of those it saw can play a new one afterwards."""
+        return self.kind == "prototypical" or (self.kind == "rotation" and self.label_weight > 0)
+
+    @property
     def labelled_only(self) -> bool:
         """Return whether stage 1 sees the labelled images alone, and so does not depend on the others."""
         return self.kind == "prototypical" or self.images == "labelled"

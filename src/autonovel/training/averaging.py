@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch import Tensor
 
 from autonovel.networks import Model
 from autonovel.settings import Stage
+from autonovel.training.batch_statistics import taken_anew
 from autonovel.training.steps import Step
 
 STEPS = 100  # batches from which BatchNorm takes the statistics of averaged weights
@@ -43,25 +43,13 @@ class Average:
 
     @torch.no_grad()
     def settle(self, model: Model, step: Step, batches: Iterable[tuple[int, Tensor, Tensor]]) -> None:
-        """Put the mean in the place of the weights; BatchNorm, where it learns, takes its statistics from ``batches``.
+        """Put the mean in the place of the weights; BatchNorm takes its statistics, where not fixed, from ``batches``.
 
         These are numbers, images and random numbers of steps, as the training loop has them.
         """
         for name, weights in self.trained.items():
             weights.copy_(self.memory[PREFIX + name])
         model.train()
-        layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.training]
-        momenta = [layer.momentum for layer in layers]
-        for layer in layers:
-            _forget(layer)
-        for number, index, u in batches:
-            step.look(index, u, number)
-        for layer, momentum in zip(layers, momenta, strict=True):
-            layer.momentum = momentum
-
-
-def _forget(layer: nn.Module) -> None:
-    """Let a BatchNorm layer average the statistics of all batches to come, each with the same weight."""
-    assert isinstance(layer, _BatchNorm)
-    layer.reset_running_stats()
-    layer.momentum = None
+        with taken_anew(model):
+            for number, index, u in batches:
+                step.look(index, u, number)
