@@ -290,12 +290,21 @@ def test_the_published_numbers_of_probes_and_anchors() -> None:
 def test_classes_whose_labels_stage_1_learned_play_no_new_ones(
     told: dict[str, Any], remedy: str, make_images: Callable[..., ImageSet]
 ) -> None:
-    images = make_images()
-    settings = Recipe(pretrain=Pretrain(**told))
+    images, settings = make_images(labelled=24, n_known=8), Recipe(pretrain=Pretrain(**told))
     with pytest.raises(UsageError, match=f"learns from the labels of known classes.*{remedy}.*count.probe_share=0"):
         probe_sets(images, settings, 0)
     assert probe_sets(images, replace(settings, count=Count(probe_share=0.0)), 0) == [Probes()]
-    assert probe_sets(images, replace(settings, pretrain=Pretrain(kind="weights", label_weight=0.5)), 0)
+    assert probe_sets(images, replace(settings, pretrain=Pretrain(kind="weights", label_weight=0.5)), 0)[0].classes
+    assert probe_sets(make_images(), settings, 0) == [Probes()], "of two known classes none would play a new one"
+
+
+def test_classes_held_out_play_new_ones_where_stage_1_was_not_told_them(make_images: Callable[..., ImageSet]) -> None:
+    images = replace(make_images(labelled=24, n_known=8), class_names=tuple(f"{c}/{n}" for c in "ab" for n in range(4)))
+    count = Count(probes="held-out")
+    found = probe_sets(images, Recipe(count=count, pretrain=Pretrain(kind="prototypical", held_out=("b",))), 0)
+    assert [sorted(chosen.classes) for chosen in found] == [[4, 5, 6, 7]]
+    with pytest.raises(UsageError, match="learns from the labels of known classes"):  # of all of them
+        probe_sets(images, Recipe(count=count, pretrain=Pretrain(label_weight=1.0, held_out=("b",))), 0)
 
 
 def test_hidden_classes_are_hidden_and_the_others_numbered_anew(make_images: Callable[..., ImageSet]) -> None:

@@ -373,6 +373,10 @@ CODE_AND_PAPER = {
     "joint.starts": (1, 1),  # not in the paper
     "joint.fixed_views": (0, 0),  # not in the paper
     "joint.rebalance": (False, False),  # not in the paper
+    "pretrain.label_weight": (0.0, 0.0),  # not in the paper
+    "pretrain.average": (0.0, 0.0),  # not in the paper
+    "supervised.average": (0.0, 0.0),  # not in the paper
+    "joint.average": (0.0, 0.0),  # not in the paper
 }
 
 
@@ -495,6 +499,13 @@ def test_departures_that_a_caller_takes_back_are_not_said(write: Writer) -> None
     assert recipe.load(write(text), ["preset=paper"]).recipe.departures == ("always",)
     with pytest.raises(UsageError, match=r"no setting\. Did you mean 'joint.views'"):
         recipe.load(write('departures = ["two passes [joint.view]"]'))
+
+
+@pytest.mark.parametrize("taken_back", ["pretrain.label_weight=0", "pretrain.kind=supervised", "preset=paper"])
+def test_labels_in_stage_1_are_said_where_there_are_such(taken_back: str) -> None:
+    said = "stage 1 learns the known classes beside the rotations"
+    assert said in recipe.load("cifar100-fast").recipe.departures
+    assert said not in recipe.load("cifar100-fast", [taken_back]).recipe.departures
 
 
 def test_classes_that_a_caller_replaces_are_not_what_a_recipe_is_about(write: Writer) -> None:

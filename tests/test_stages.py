@@ -249,7 +249,7 @@ def noted(p: Progress) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("rotations", ["one", "four"])
-@pytest.mark.parametrize("label_turns", ["", "four", "upright"])
+@pytest.mark.parametrize("label_turns", ["", "all", "upright"])
 def test_rotation_equals_turning_each_image_by_itself(rotations: str, label_turns: str) -> None:
     labels = {"label_weight": 0.5, "label_turns": label_turns} if label_turns else {}
     stage, images, p = rotation(rotations=rotations, **labels), set_of_images(40), progress()
@@ -269,7 +269,7 @@ def test_rotation_equals_turning_each_image_by_itself(rotations: str, label_turn
     )
     assert noted(p) == {"accuracy": share(logits, turned)}
     if label_turns:
-        taken = [y >= 0 and (t == 0 or label_turns == "four") for y, t in zip(classes, turned, strict=True)]
+        taken = [y >= 0 and (t == 0 or label_turns == "all") for y, t in zip(classes, turned, strict=True)]
         told = selftest.cross_entropy(one_by_one(model, views, "known"), classes, taken)
         assert values(found)["ce"] == pytest.approx(0.5 * told, rel=1e-4)
 
@@ -650,6 +650,13 @@ def test_nearest_equals_a_loop(n: int, c: int, d: int) -> None:
 def test_nearest_takes_images_as_rows_of_pixels() -> None:
     images, points = set_of_images().images, torch.rand(3, 36) * 255
     assert nearest(images, points).tolist() == by_distance(images.flatten(1).float(), points)
+
+
+def test_k_means_takes_the_classifier_of_known_classes_from_stage_1_where_there_is_no_other() -> None:
+    model = network(rotation(label_weight=1.0))
+    known = model.heads["known"]
+    KMeans().finish(model, set_of_images(48), Problem(N_KNOWN, N_NEW, seed=4))
+    assert set(model.heads) == {"known", "new"} and model.heads["known"] is known
 
 
 def test_k_means_trains_nothing() -> None:

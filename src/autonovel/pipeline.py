@@ -1,6 +1,7 @@
 """The whole story on one page: images in, three stages, classes out.
 
-    stage 1  features from rotations, on all images         (methods/rotnet.py, or prototypical.py)
+    stage 1  features from rotations, on all images,        (methods/rotnet.py, or prototypical.py)
+             and where asked from known classes
     stage 2  the known classes, on the labelled images      (methods/supervised.py)
     [count   how many new classes, where nobody said        (counting/)]
     stage 3  known and new classes together                 (methods/rankstats.py, or another of methods/)

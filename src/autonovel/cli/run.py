@@ -158,7 +158,7 @@ def add_run_commands(app: typer.Typer) -> None:
         """Estimate how many new classes there are, in a finished or begun RUN or from a RECIPE.
 
         Stage 1 is the run's own. Where there are six known classes or more, some of them play new ones, and stage 2 is
-        trained anew without them.
+        trained anew without them; not so where stage 1 was told their labels (pretrain.label_weight).
         """
         with plain_errors():
             from autonovel.commands.count import count_classes

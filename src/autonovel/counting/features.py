@@ -36,8 +36,8 @@ def stage_features(job: Job, taught: ImageSet, hidden: tuple[int, ...]) -> list[
     r = job.recipe
     pretrained = r.pretrain.kind in ("rotation", "prototypical", "weights", "imagenet")
     stage_1 = r.pretrain if pretrained else replace(r.pretrain, kind="none")
-    no_labels = replace(r, pretrain=stage_1, supervised=replace(r.supervised, epochs=0))
-    model, _ = extractor(replace(job, recipe=no_labels))
+    stage_1_alone = replace(r, pretrain=stage_1, supervised=replace(r.supervised, epochs=0))
+    model, _ = extractor(replace(job, recipe=stage_1_alone))
     parts = [own_features(model, job.train)] if pretrained else []
     if not r.supervised.epochs or (parts and r.count.features == "pretrained"):
         return parts or [features(model, job.train.images)]

@@ -42,25 +42,26 @@ def choose_probes(n_known: int, settings: Count, seed: int) -> Probes:
 
 def probe_sets(images: ImageSet, recipe: Recipe, seed: int) -> list[Probes]:
     """Return the probe classes with which to count, one set after another."""
-    s, held_out = recipe.count, recipe.pretrain.held_out
+    s, pretrain = recipe.count, recipe.pretrain
     if s.probes == "random":
-        if recipe.pretrain.learns_labels and s.probe_share:
-            other = (
-                "Hold groups of classes out (pretrain.held_out) and set count.probes=held-out"
-                if recipe.pretrain.kind == "prototypical"
-                else "Train stage 1 on rotations alone (pretrain.label_weight=0)"
-            )
-            raise UsageError(
-                "stage 1 learns from the labels of known classes, so those that it saw cannot play new ones when these "
-                f"are counted. {other}; or let none play new ones (count.probe_share=0)."
-            )
-        return [choose_probes(images.n_known, s, seed)]
-    if not held_out:
+        sets = [choose_probes(images.n_known, s, seed)]
+    elif pretrain.held_out:
+        named = groups(images.class_names, pretrain.held_out).items()
+        sets = [_group(name, members, s, seed, place) for place, (name, members) in enumerate(named)]
+    else:
         raise UsageError("count.probes is held-out, but pretrain.held_out names no group of known classes.")
-    return [
-        _group(name, members, s, seed, place)
-        for place, (name, members) in enumerate(groups(images.class_names, held_out).items())
-    ]
+    held_out = s.probes == "held-out" and pretrain.kind == "prototypical"  # rotations are told all labels, or none
+    if pretrain.learns_labels and not held_out and any(chosen.classes for chosen in sets):
+        other = (
+            "Hold groups of classes out (pretrain.held_out) and set count.probes=held-out"
+            if pretrain.kind == "prototypical"
+            else "Train stage 1 on rotations alone (pretrain.label_weight=0)"
+        )
+        raise UsageError(
+            "stage 1 learns from the labels of known classes, so those that it saw cannot play new ones when these are "
+            f"counted. {other}; or let none play new ones (count.probes=random and count.probe_share=0)."
+        )
+    return sets
 
 
 def _group(name: str, members: tuple[int, ...], s: Count, seed: int, place: int) -> Probes:

@@ -95,7 +95,7 @@ def _assumed(job: Job, settings: Count, chosen: Probes, found: Estimate) -> list
             "found again. The mean of what their accuracy and the silhouette say decides."
         )
         if job.recipe.pretrain.kind in ("weights", "imagenet"):
-            said.append("The pretrained weights did not learn from those classes.")
+            said.append("The pretrained weights are taken not to have learned from those classes.")
     elif not settings.probe_share:
         said.append("No known class played a new one (count.probe_share is 0): the silhouette alone decides.")
     else:

@@ -80,8 +80,8 @@ class KMeans:
         z = features(model, images.images)
         device = model.mean.device
         found = model.ranks.lead(lambda: centres(z[images.unlabelled], problem.n_new, problem.seed))
+        model.keep_heads("known")  # without stage 2, a head of the pretraining is still there
         if "known" not in model.heads:
-            model.heads.clear()  # without stage 2, a head of the pretraining is still there
             means = torch.stack([z[images.y == number].mean(dim=0) for number in range(problem.n_known)])
             model.heads["known"] = heads.nearest_point_head(means).to(device)
         model.heads["new"] = heads.nearest_point_head(found).to(device)

@@ -46,8 +46,7 @@ class LinearClassifier:
 
     def prepare(self, model: Model) -> None:
         """Replace the known head by one for old and new classes; nothing else is trained."""
-        for other in set(model.heads) - {"new", "known"}:
-            del model.heads[other]
+        model.keep_heads("new", "known")
         n_classes = self.n_known + n_clusters(model)
         model.requires_grad_(False)
         model.trunk.freeze(tuple(model.trunk.blocks), "eval")
@@ -79,8 +78,7 @@ def settle(model: Model, images: ImageSet, problem: Problem) -> None:
     Without a classifier of all classes the known ones are told by the nearest class mean: the head of stage 2
     belongs to features that have moved since.
     """
-    for other in set(model.heads) - {"new", "known"}:
-        del model.heads[other]
+    model.keep_heads("new", "known")
     known = model.heads["known"] if "known" in model.heads else None  # noqa: SIM401 - a ModuleDict has no get
     if not isinstance(known, heads.ClassHead) or known.out_features <= problem.n_known:
         z = features(model, images.images)

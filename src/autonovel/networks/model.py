@@ -102,6 +102,11 @@ class Model(nn.Module):
         """Return a head of random weights for these features: one layer, or two where the network is so described."""
         return heads.class_head(self.trunk.n_features, n_classes, self.head_width, rng)
 
+    def keep_heads(self, *names: str) -> None:
+        """Let go of all heads but these."""
+        for other in set(self.heads) - set(names):
+            del self.heads[other]
+
     def logits(self, z: Tensor, head: str) -> Tensor:
         """Return the logits of one head for features ``z``."""
         out: Tensor = self.heads[head](z)

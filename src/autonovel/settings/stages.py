@@ -46,7 +46,7 @@ FROZEN = ("stem", "block1", "block2", "block3")
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrain(Stage):
-    """Stage 1: learn features without labels, on all images."""
+    """Stage 1: learn features, in the paper without labels, on all images."""
 
     kind: str = setting("rotation", "rotation; prototypical: metric learning on known classes; "
                         "supervised: stage 2 trains the whole network from scratch; "
@@ -65,13 +65,14 @@ class Pretrain(Stage):
     turned: bool = setting(False, "a quarter of a batch's classes each is turned by 90°, 180° and 270°, as if they "
                            "were classes of their own (prototypical)")  # fmt: skip
     weights: str = setting("", "safetensors file of a trunk (kind = weights; with imagenet, one to go on from); "
-                           "without a stage 2, its classifier of the known classes is taken over too")  # fmt: skip
+                           "without a stage 2, its classifier of the known classes is taken over too; count and "
+                           "trials take it not to have learned these classes")  # fmt: skip
     rotations: str = setting("four", "four: every image in all rotations; one: in one random rotation", CODE,
                              choices=("four", "one"))  # fmt: skip
     label_weight: float = setting(0.0, "weight, beside the rotations, of the cross-entropy of the known classes on "
                                   "labelled images (rotation; 0, as in the paper: no labels)", low=0)  # fmt: skip
-    label_turns: str = setting("four", "labelled images whose class is told in stage 1: in all rotations, or upright "
-                               "ones alone", choices=("four", "upright"))  # fmt: skip
+    label_turns: str = setting("all", "with label_weight: labelled images are told in all rotations they are shown in, "
+                               "or upright ones alone", choices=("all", "upright"))  # fmt: skip
     nesterov: bool = setting(True, "Nesterov momentum", CODE)
     weight_decay: float = setting(5e-4, "L2 penalty", CODE, low=0)
     schedule: str = setting("multistep", "shape of the learning rate over the epochs", CODE,

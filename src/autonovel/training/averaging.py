@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from autonovel import stopping
 from autonovel.networks import Model
 from autonovel.settings import Stage
 from autonovel.training.batch_statistics import taken_anew
@@ -28,7 +29,8 @@ class Average:
 
     def __init__(self, model: Model, settings: Stage, memory: dict[str, Tensor]) -> None:
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self.first = settings.epochs - math.ceil(settings.average * settings.epochs)  # epoch that begins the mean
+        last = math.ceil(round(settings.average * settings.epochs, 6))  # 0.28 · 100 is a little more than 28
+        self.first = settings.epochs - last  # epoch with which the mean begins
         self.wanted = self.first < settings.epochs
         self.memory = {name: memory.pop(name) for name in list(memory) if name.startswith(PREFIX)}
 
@@ -37,9 +39,10 @@ class Average:
         """Take the weights after ``epoch`` into the mean, if it is one of the last."""
         if epoch < self.first:
             return
+        if epoch == self.first:
+            self.memory = {PREFIX + name: weights.clone() for name, weights in self.trained.items()}
         for name, weights in self.trained.items():
-            mean = self.memory.setdefault(PREFIX + name, torch.zeros_like(weights, requires_grad=False))
-            mean.lerp_(weights, 1 / (epoch - self.first + 1))
+            self.memory[PREFIX + name].lerp_(weights, 1 / (epoch - self.first + 1))
 
     @torch.no_grad()
     def settle(self, model: Model, step: Step, batches: Iterable[tuple[int, Tensor, Tensor]]) -> None:
@@ -50,6 +53,7 @@ class Average:
         for name, weights in self.trained.items():
             weights.copy_(self.memory[PREFIX + name])
         model.train()
-        with taken_anew(model):
-            for number, index, u in batches:
+        with taken_anew(model) as any_left:
+            for number, index, u in batches if any_left else ():
+                stopping.check()
                 step.look(index, u, number)

@@ -41,16 +41,18 @@ def average(model: Model) -> None:
 def taken_anew(*parts: nn.Module) -> Iterator[bool]:
     """Let BatchNorm layers of ``parts`` in train mode have the plain mean of the statistics of all batches meanwhile.
 
-    Yields whether there are any; others, whose statistics are held fixed, stay as they are.
+    Yields whether there are any; others, whose statistics are held fixed, and those that see no batch stay as they are.
     """
     every = [layer for part in parts for layer in part.modules() if isinstance(layer, _BatchNorm)]
     layers = [layer for layer in every if layer.training and layer.track_running_stats]
-    usual = [layer.momentum for layer in layers]
+    before = [(layer.momentum, {name: b.clone() for name, b in layer.named_buffers()}) for layer in layers]
     for layer in layers:
         layer.reset_running_stats()
         layer.momentum = None
     try:
         yield bool(layers)
     finally:
-        for layer, momentum in zip(layers, usual, strict=True):
+        for layer, (momentum, buffers) in zip(layers, before, strict=True):
             layer.momentum = momentum
+            if not layer.num_batches_tracked:
+                layer.load_state_dict(buffers, strict=False)

@@ -129,7 +129,7 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     memory = stage.memory if isinstance(stage, Remembers) else {}
     content = ranks.lead(lambda: checkpoint.read(saved) if saved.exists() else None)
     first, before = checkpoint.load(saved, model, optimiser, memory, content) if content else (0, 0.0)
-    average = Average(model, stage.settings, memory)
+    mean_weights = Average(model, stage.settings, memory)
     if ranks.first:
         context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
@@ -138,7 +138,7 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     health = ranks.alone(lambda: Health(model, optimiser, stage, images, context, saved.parent))
     watch = Stopwatch(context.display, context.title(stage), before)
     with contextlib.closing(loader(images, context.device, ranks)) as source, _foreseen(stage, model, images, context):
-        source.start(share, range(first, epochs + average.wanted))
+        source.start(share, range(first, epochs + 1 if mean_weights.wanted else epochs))
         kind = step_kind(context.device, context.cuda_graphs and ranks.world == 1)
         take_step = kind(model, stage, source, optimiser, steps)
         context.display.begin(context.title(stage), epochs * steps, first * steps)
@@ -154,7 +154,7 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
                 watch.tick(step + 1, len(index), take_step.terms)
             means = take_step.end_of_epoch()
             batch_statistics.average(model)
-            average.after_epoch(epoch)
+            mean_weights.after_epoch(epoch)
             for observer in observers:
                 means |= observer.look(model, epoch + 1)
             if ranks.first:
@@ -162,11 +162,11 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
             sound = ranks.lead(partial(_sound, health, epoch, means, take_step.broken, good))
             due = ranks.first and time.monotonic() - last_save >= context.checkpoint_seconds
             if sound and epoch + 1 < epochs and due:
-                checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory | average.memory)
+                checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory | mean_weights.memory)
                 last_save, good = time.monotonic(), epoch + 1
-        if average.wanted:
+        if mean_weights.wanted:
             rows = sampler.epoch(epochs)[:STEPS].to(context.device)
-            average.settle(model, take_step, _batches(source, key, epochs * steps, rows, stage.n_draws, ranks))
+            mean_weights.settle(model, take_step, _batches(source, key, epochs * steps, rows, stage.n_draws, ranks))
             batch_statistics.average(model)
     context.display.end(context.title(stage))
     return watch.seconds()
