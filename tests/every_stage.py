@@ -25,7 +25,6 @@ OF_METHODS = {
     "joint": ("rankstats", 0, "joint", "lr"),
     "starts": ("rankstats", 0, "joint", "lr"),
     "fixed views": ("rankstats", 0, "joint", "lr"),
-    "averaged": ("rankstats", 0, "joint", "lr"),
     "incremental": ("rankstats-incremental", 0, "incremental", "lr"),
     "rebalanced": ("rankstats-incremental", 0, "incremental", "lr"),
     "similarity": ("kcl", 0, "similarity", "lr"),
@@ -47,7 +46,6 @@ ALWAYS: dict[str, dict[str, Any]] = {
     "starts": {"starts": 3, "starts_until": 0.5},
     "rebalanced": {"rebalance": True},
     "fixed views": {"fixed_views": 3, "frozen": ("stem", "block1"), "frozen_batchnorm": "eval"},
-    "averaged": {"average": 0.5},
     "labelled rotation": {"label_weight": 1.0},
 }
 

@@ -97,7 +97,6 @@ def stages(n: int) -> dict[str, Callable[[], list[Stage]]]:
         "joint": lambda: [supervised, Joint(joint, N_KNOWN, N_NEW, 0)],
         "joint, starts": lambda: [Joint(replace(joint, starts=3, starts_until=0.5), N_KNOWN, N_NEW, 0)],
         "joint, fixed views": lambda: [supervised, Joint(replace(joint, fixed_views=3, **settled), N_KNOWN, N_NEW, 0)],
-        "joint, averaged": lambda: [supervised, Joint(replace(joint, average=1.0), N_KNOWN, N_NEW, 0)],
         "joint, own": lambda: [Joint(replace(joint, consistency_on="own"), N_KNOWN, N_NEW, 0)],
         "joint, merged": lambda: [Joint(replace(joint, batch="merged", views="separate"), N_KNOWN, N_NEW, 0)],
         "joint, incremental, groups": lambda: [

@@ -102,25 +102,6 @@ def test_a_recorded_step_finds_fixed_views(precision: str, compiled: bool) -> No
         torch.testing.assert_close(weights[name].float(), value.float(), rtol=10 * close, atol=close)
 
 
-@pytest.mark.parametrize("fixed", [0, 4])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_averaged_weights_of_recorded_steps_are_those_of_eager_ones(tmp_path: Path, fixed: int, compiled: bool) -> None:
-    found = {}
-    for recorded in (False, True):
-        views = Augment(crop=2, flip=True)
-        made = Settings(epochs=3, batch_size=32, frozen=("stem",), frozen_batchnorm="eval", group=8, lr=0.01, watch=0,
-                        augment=views, fixed_views=fixed, average=0.6, compile=compiled and recorded)  # fmt: skip
-        model = networks.build("small", 3, *channel_statistics(some_images().images), seed=0)
-        folder = tmp_path / str(recorded)
-        context = Context(
-            folder, Journal(folder / "metrics.jsonl"), 0, torch.device("cuda"), Silent(), True, cuda_graphs=recorded
-        )
-        run_stage(model, Joint(made, 2, 2, 0), some_images(), context)
-        found[recorded] = {name: value.cpu().float() for name, value in model.state_dict().items()}
-    for name, value in found[False].items():
-        torch.testing.assert_close(found[True][name], value, rtol=2e-2, atol=2e-3, msg=name)
-
-
 @pytest.mark.parametrize("kind", [Step, GraphStep])
 def test_streamed_batches_train_as_resident_ones(kind: type[Step]) -> None:
     means, weights = train(kind, "float32", "sgd")

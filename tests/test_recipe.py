@@ -374,9 +374,6 @@ CODE_AND_PAPER = {
     "joint.fixed_views": (0, 0),  # not in the paper
     "joint.rebalance": (False, False),  # not in the paper
     "pretrain.label_weight": (0.0, 0.0),  # not in the paper
-    "pretrain.average": (0.0, 0.0),  # not in the paper
-    "supervised.average": (0.0, 0.0),  # not in the paper
-    "joint.average": (0.0, 0.0),  # not in the paper
 }
 
 

@@ -4,9 +4,6 @@ from typing import Any
 
 _AS_RUN = {
     "pretrain.label_weight": 0.0,
-    "pretrain.average": 0.0,
-    "supervised.average": 0.0,
-    "joint.average": 0.0,
     "joint.batch": "merged",
     "joint.epoch": "all",
     "joint.views": "separate",

@@ -41,7 +41,7 @@ class DTC:
     def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
         """Return both phases, and the classifier of the incremental comparison."""
         s, clusters = recipe.dtc, recipe.dtc.out_dim or problem.n_new
-        first = replace(s, epochs=s.start_epochs, lr=s.start_lr, schedule="constant", variant="baseline", average=0.0)
+        first = replace(s, epochs=s.start_epochs, lr=s.start_lr, schedule="constant", variant="baseline")
         stages: list[Stage] = [Start(first, clusters, problem.seed), Sharpen(s, clusters, problem.seed)]
         if recipe.linear.epochs:
             stages.append(LinearClassifier(recipe.linear, problem.n_known, problem.seed))

@@ -1,12 +1,12 @@
 """BatchNorm's statistics, made anew from images as the network is now."""
 
 import torch
+from torch import nn
 
 from autonovel import draws
 from autonovel.data import ImageSet
 from autonovel.data.streamed import in_batches
 from autonovel.networks import Model
-from autonovel.training.batch_statistics import taken_anew
 
 
 @torch.no_grad()
@@ -19,10 +19,23 @@ def renew_statistics(model: Model, images: ImageSet, batch_size: int, seed: int)
     """
     model.train()
     head = model.heads["new"]
-    with taken_anew(model.trunk, head) as any_left:
-        if any_left:  # not all held fixed
-            rows = images.unlabelled.nonzero()[:, 0]
-            rows = rows[torch.randperm(len(rows), generator=draws.generator(seed, 55))]  # of all classes in every batch
-            for batch in in_batches(images.images, rows.tensor_split(max(1, len(rows) // batch_size))):
-                head(model.clean_features(batch))
+    layers = [
+        layer
+        for part in (model.trunk, head)
+        for layer in part.modules()
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training and layer.track_running_stats
+    ]
+    if not layers:  # all have statistics that are held fixed, or there are none
+        model.eval()
+        return
+    usual = [layer.momentum for layer in layers]
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # the plain mean over all batches from now on
+    rows = images.unlabelled.nonzero()[:, 0]
+    rows = rows[torch.randperm(len(rows), generator=draws.generator(seed, 55))]  # of all classes in every batch
+    for batch in in_batches(images.images, rows.tensor_split(max(1, len(rows) // batch_size))):
+        head(model.clean_features(batch))
+    for layer, momentum in zip(layers, usual, strict=True):
+        layer.momentum = momentum
     model.eval()

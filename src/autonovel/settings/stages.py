@@ -31,8 +31,6 @@ class Stage(Section):
     frozen_batchnorm: str = setting("train", "BatchNorm of frozen blocks: statistics of the batch (train) or fixed "
                                     "(eval); everywhere: fixed in trained blocks too, for pretrained networks and "
                                     "small batches", CODE, choices=("train", "eval", "everywhere"))  # fmt: skip
-    average: float = setting(0.0, "last share of the epochs whose weights are averaged in the end, with BatchNorm "
-                             "statistics taken anew (0: the last epoch's weights stay)", low=0, high=1)  # fmt: skip
     compile: bool = setting(False, "on a CUDA device, compile the trunk before recording the step")
     threads: int = setting(
         0, "CPU threads (0: torch's own choice); part of the recipe, for equal bits", low=0, high=256

@@ -1,12 +1,9 @@
-"""BatchNorm's statistics: taken anew from batches as the network is now, and where several processes share each batch.
+"""BatchNorm where several processes see a share of each batch.
 
 On GPUs the layers of a trunk take the statistics of the whole batch (torch's SyncBatchNorm).  It has no such layer for
 CPUs: there each process uses the statistics of its share while it trains, and what they keep for later is averaged.
 Heads see the features of whole batches, so that their layers need nothing of this.
 """
-
-import contextlib
-from collections.abc import Iterator
 
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -35,24 +32,3 @@ def average(model: Model) -> None:
         layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.training]
         kept = [value for layer in layers for value in (layer.running_mean, layer.running_var)]
         model.ranks.average([value for value in kept if isinstance(value, Tensor)])
-
-
-@contextlib.contextmanager
-def taken_anew(*parts: nn.Module) -> Iterator[bool]:
-    """Let BatchNorm layers of ``parts`` in train mode have the plain mean of the statistics of all batches meanwhile.
-
-    Yields whether there are any; others, whose statistics are held fixed, and those that see no batch stay as they are.
-    """
-    every = [layer for part in parts for layer in part.modules() if isinstance(layer, _BatchNorm)]
-    layers = [layer for layer in every if layer.training and layer.track_running_stats]
-    before = [(layer.momentum, {name: b.clone() for name, b in layer.named_buffers()}) for layer in layers]
-    for layer in layers:
-        layer.reset_running_stats()
-        layer.momentum = None
-    try:
-        yield bool(layers)
-    finally:
-        for layer, (momentum, buffers) in zip(layers, before, strict=True):
-            layer.momentum = momentum
-            if not layer.num_batches_tracked:
-                layer.load_state_dict(buffers, strict=False)

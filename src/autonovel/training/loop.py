@@ -16,14 +16,13 @@ import torch
 from torch import Tensor
 
 from autonovel import draws
-from autonovel.data import ImageSet, Loader, loader, share_of
+from autonovel.data import ImageSet, loader, share_of
 from autonovel.networks import Model
 from autonovel.storage import writing
 from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import FINISHED
 from autonovel.training import batch_statistics, checkpoint, observe, optimisers
-from autonovel.training.averaging import STEPS, Average
 from autonovel.training.display import Display
 from autonovel.training.health import Health
 from autonovel.training.ranks import ALONE, Ranks
@@ -129,7 +128,6 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     memory = stage.memory if isinstance(stage, Remembers) else {}
     content = ranks.lead(lambda: checkpoint.read(saved) if saved.exists() else None)
     first, before = checkpoint.load(saved, model, optimiser, memory, content) if content else (0, 0.0)
-    mean_weights = Average(model, stage.settings, memory)
     if ranks.first:
         context.journal.rewind(stage.name, first)
     steps, epochs = sampler.steps_per_epoch, stage.settings.epochs
@@ -138,7 +136,7 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     health = ranks.alone(lambda: Health(model, optimiser, stage, images, context, saved.parent))
     watch = Stopwatch(context.display, context.title(stage), before)
     with contextlib.closing(loader(images, context.device, ranks)) as source, _foreseen(stage, model, images, context):
-        source.start(share, range(first, epochs + 1 if mean_weights.wanted else epochs))
+        source.start(share, range(first, epochs))
         kind = step_kind(context.device, context.cuda_graphs and ranks.world == 1)
         take_step = kind(model, stage, source, optimiser, steps)
         context.display.begin(context.title(stage), epochs * steps, first * steps)
@@ -149,12 +147,12 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
             stage.before_epoch(model, images, epoch)
             model.train()
             rows = sampler.epoch(epoch).to(context.device)
-            for step, index, u in _batches(source, key, epoch * steps, rows, stage.n_draws, ranks):
+            for step, index, u in _with_draws(key, epoch * steps, rows, stage.n_draws, ranks):
+                source.advance()
                 take_step(index, u, step, learning_rate(stage.settings, step, steps))
                 watch.tick(step + 1, len(index), take_step.terms)
             means = take_step.end_of_epoch()
             batch_statistics.average(model)
-            mean_weights.after_epoch(epoch)
             for observer in observers:
                 means |= observer.look(model, epoch + 1)
             if ranks.first:
@@ -162,12 +160,8 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
             sound = ranks.lead(partial(_sound, health, epoch, means, take_step.broken, good))
             due = ranks.first and time.monotonic() - last_save >= context.checkpoint_seconds
             if sound and epoch + 1 < epochs and due:
-                checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory | mean_weights.memory)
+                checkpoint.save(saved, model, optimiser, epoch + 1, watch.seconds(), memory)
                 last_save, good = time.monotonic(), epoch + 1
-        if mean_weights.wanted:
-            rows = sampler.epoch(epochs)[:STEPS].to(context.device)
-            mean_weights.settle(model, take_step, _batches(source, key, epochs * steps, rows, stage.n_draws, ranks))
-            batch_statistics.average(model)
     context.display.end(context.title(stage))
     return watch.seconds()
 
@@ -179,20 +173,14 @@ def _foreseen(stage: Stage, model: Model, images: ImageSet, context: Context) ->
     return contextlib.nullcontext()
 
 
-def _batches(
-    source: Loader, key: int, first: int, rows: Tensor, count: int, ranks: Ranks
-) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Return number, images and this process's random numbers of every step, drawn for many steps at once.
-
-    When a step comes, its images are where ``source`` finds them.
-    """
+def _with_draws(key: int, first: int, rows: Tensor, count: int, ranks: Ranks) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Return number, images and this process's random numbers of every step, drawn for many steps at once."""
     many = max(NUMBERS_AT_ONCE // max(rows.shape[1] * count, 1), 1)
     for start in range(0, len(rows), many):
         block = rows[start : start + many]
         numbers = torch.arange(first + start, first + start + len(block), device=rows.device)
         u = draws.uniform(key, numbers, ranks.share(block), count)
         for place, index in enumerate(block):
-            source.advance()
             yield first + start + place, index, u[place]
 
 

@@ -7,7 +7,7 @@ from torch.optim import Optimizer
 from autonovel.data import Loader
 from autonovel.networks import Model
 from autonovel.training import optimisers
-from autonovel.training.stage import Progress, Stage, Terms
+from autonovel.training.stage import Progress, Stage
 
 Sums = dict[str, tuple[Tensor, Tensor]]
 
@@ -34,19 +34,11 @@ class Step:
         self.optimiser.zero_grad(set_to_none=True)
         self._add(self._train(index, u, torch.tensor(step, device=index.device)))
 
-    @torch.no_grad()
-    def look(self, index: Tensor, u: Tensor, step: int) -> None:
-        """Send a batch through the model without learning from it; what layers note of it, they note."""
-        self._terms(index, u, Progress(torch.tensor(step, device=index.device), self.steps_per_epoch))
-
-    def _terms(self, index: Tensor, u: Tensor, progress: Progress) -> Terms:
-        with self.model.sharing(len(u)):
-            return self.stage.step(self.model, self.loader.batch(index, u), progress)
-
     def _train(self, index: Tensor, u: Tensor, number: Tensor) -> Sums:
         """Take the step; return its terms and notes, each as (sum, out of how many)."""
         progress = Progress(number, self.steps_per_epoch)
-        terms = self._terms(index, u, progress)
+        with self.model.sharing(len(u)):
+            terms = self.stage.step(self.model, self.loader.batch(index, u), progress)
         torch.stack(list(terms.values())).sum().backward()
         self.model.ranks.average(self._gradients())
         self.optimiser.step()
