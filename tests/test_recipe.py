@@ -512,6 +512,8 @@ def test_classes_that_a_caller_replaces_are_not_what_a_recipe_is_about(write: Wr
     assert recipe.load(write(text), ["joint.k=3"]).recipe.about == "digits: 0 known, 1 new"
     assert recipe.load("svhn-fast").recipe.about == "SVHN in minutes: digits 0-4 known, 5-9 new"
     assert recipe.load("cifar100", ["data.first_known=60"]).recipe.about == "CIFAR-100"
+    assert recipe.load("demo").recipe.about.endswith("5,000 MNIST digits, 0-4 known, 5-9 to be discovered")
+    assert recipe.load("demo", ["data.source=svhn"]).recipe.about == "a small network"
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100", "svhn", "cifar10-fast", "cifar100-fast", "svhn-fast"])
