@@ -1,8 +1,8 @@
 """Stage 1: learn features by telling how far each image was turned (RotNet), from all images alike.
 
 The classes of labelled images may be told beside it.  Where known classes are many, features that tell both serve
-unseen classes better (Gidaris et al., ICCV 2019; CIFAR-100 here); with five known digits of SVHN they serve others
-worse.
+unseen classes better (Gidaris et al., ICCV 2019; CIFAR-100 here); with five known digits of SVHN they seem to serve
+others worse.
 """
 
 from dataclasses import dataclass
