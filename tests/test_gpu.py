@@ -14,7 +14,7 @@ from autonovel import draws, networks, selftest
 from autonovel.data import ImageSet, channel_statistics, loader
 from autonovel.data.streamed import HostPixels
 from autonovel.kept import kept_features
-from autonovel.methods import METHODS, Problem
+from autonovel.methods import METHODS, Problem, kmeans
 from autonovel.methods.rankstats import Joint
 from autonovel.recipe import load
 from autonovel.settings import Augment
@@ -188,6 +188,18 @@ def test_a_recorded_stage_can_be_watched(tmp_path: Path) -> None:
 
 def test_the_objectives_agree_with_their_loops_on_the_gpu() -> None:
     assert all(selftest.check(torch.device("cuda")).values())
+
+
+def test_k_means_of_the_gpu_is_as_tight_as_that_of_the_cpu() -> None:
+    rng = torch.Generator().manual_seed(0)
+    middles = 3 * torch.randn(6, 8, generator=rng)
+    points = middles.repeat(50, 1) + torch.randn(300, 8, generator=rng)
+
+    def spread(device: str) -> float:
+        found = kmeans.centres(points, 6, seed=1, device=torch.device(device))
+        return float(torch.cdist(points, found).amin(dim=1).square().sum())
+
+    assert spread("cuda") == pytest.approx(spread("cpu"), rel=1e-3)
 
 
 def test_draws_are_those_of_the_cpu() -> None:
