@@ -478,6 +478,19 @@ def test_a_lock_is_refused_while_its_owner_lives_and_free_when_it_is_killed(tmp_
         RunFolder.resume(path).close()
 
 
+@POSIX
+def test_a_finished_run_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run"
+    with held_elsewhere(path) as holder:
+        write_json(path / "run.json", {"format": FORMAT, "finished": "now"})
+        monkeypatch.setattr(run_folder, "MOMENT", 0.2)
+        with pytest.raises(RunFolderError, match="in use by another"):
+            RunFolder.resume(path)
+        monkeypatch.setattr(run_folder, "MOMENT", 30.0)
+        threading.Timer(0.3, holder.kill).start()  # as another variant does that found it finished
+        RunFolder.resume(path).close()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_worker_holds_no_lock(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run")
