@@ -100,6 +100,27 @@ def test_the_sweep_over_groups_leaves_out_what_compares_all_pairs(tmp_path: Path
     assert "best at group = 16 with 90.0 %" in drawn.caption
 
 
+def test_kept_results_are_enough_for_accuracies(tmp_path: Path) -> None:
+    def keep(place: str, seed: int, systems: dict[str, float], changed: dict[str, Any]) -> None:
+        (tmp_path / place).mkdir(exist_ok=True)
+        scores = {name: {"acc": acc} for name, acc in systems.items()}
+        content = {"recipe": "demo", "seed": seed, "systems": scores, "changed": changed, "seconds": {"total": 1.0}}
+        (tmp_path / place / f"seed-{seed}.json").write_text(json.dumps(content))
+
+    keep("demo", 0, {"rankstats": 0.9, "kmeans": 0.6}, {})
+    keep("demo", 1, {"rankstats": 0.8, "kmeans": 0.7}, {"run.report": False})
+    keep("demo-k2", 0, {"rankstats": 0.5}, {"joint.k": 2})
+    keep("demo-kcl", 0, {"kcl": 0.7}, {"run.systems": ["rankstats", "kcl"]})  # the other was kept elsewhere
+    own = recipe.load("demo").recipe.joint.k
+    for place in (tmp_path, tmp_path / "demo"):
+        (found,) = studies(collect([place]))
+        assert sweeps.accuracies(found, sweeps.K)[own] == {0: 90.0, 1: 80.0}
+    drawn, left_out = draw_figures([tmp_path], ignore)
+    assert {*drawn} == {"acc-against-k", "systems"} and "finished run" in left_out["training-tsne"]
+    points = drawn["acc-against-k"].numbers["lines"]["demo"]
+    assert {point["k"]: point["acc"] for point in points} == {2: [50.0], own: [90.0, 80.0]}
+
+
 def test_one_value_of_k_is_no_sweep(tmp_path: Path) -> None:
     make_run(tmp_path)
     with pytest.raises(CannotDrawError, match="--sweep-k"):

@@ -53,7 +53,7 @@ def add_look_commands(app: typer.Typer) -> None:
 
     @app.command()
     def figures(
-        runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold such.")],
+        runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of such or of seed-N.json.")],
         to: Annotated[Path, typer.Option("--to", help="Folder for pictures, captions and numbers.")] = Path("figures"),
         pair: Annotated[
             str, typer.Option("--pair", metavar="A,B", help="Two classes whose overlap is told. Default: the largest.")

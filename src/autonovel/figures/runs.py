@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
@@ -14,16 +15,17 @@ from autonovel.storage.shapes import RESULTS, checked, run_facts
 from autonovel.variants import ABLATIONS, SWEPT, WITHOUT_EFFECT
 
 JOINT = "3-joint"
+KEPT_RESULTS = ("seed-*.json", "*/seed-*.json")  # in a folder of results, as `autonovel table` takes it
 PLAIN, GROWN = "rankstats", "rankstats-incremental"
 VARIED = {*SWEPT.values()} | {key for variant in ABLATIONS for key in variant.settings}
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder.
+    """A run folder, or what was kept of one.
 
     Attributes:
-        folder: where it is.
+        folder: where it is; where results alone were kept, there is none.
         settings: all settings by dotted name.
         changed: those given other values than the recipe has, as far as they matter for the results.
         seed: its seed.
@@ -83,14 +85,35 @@ class Run:
 
 
 def collect(paths: Sequence[Path]) -> list[Run]:
-    """Return the runs at ``paths``: run folders, or folders that hold such."""
-    folders: dict[Path, Path] = {}
+    """Return the runs at ``paths``: run folders, or folders that hold such or the results of runs."""
+    found: dict[Path, Run] = {}  # a run named twice counts once
     for path in paths:
-        here = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
-        if not here:
-            raise UsageError(f"{path} holds no run. Give run folders, such as runs/demo-seed0, or a folder of them.")
-        folders |= {folder.resolve(): folder for folder in here}  # a run named twice counts once
-    return [_read(folder) for folder in folders.values()]
+        folders = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
+        files = sorted(file for pattern in KEPT_RESULTS for file in path.glob(pattern))
+        if not folders and not files:
+            raise UsageError(
+                f"{path} holds no run. Give run folders, such as runs/demo-seed0, or a folder of them or of results "
+                "(seed-N.json)."
+            )
+        found |= {folder.resolve(): _read(folder) for folder in folders}
+        found |= {file.resolve(): _of_results(file) for file in files}
+    return list(found.values())
+
+
+def _of_results(file: Path) -> Run:
+    """Return a run of which nothing but its results was kept; they allow the figures of accuracies."""
+    results = checked(file, read_json(file), RESULTS, ("recipe", "seed", "systems"))
+    changed, preset = results.get("changed") or {}, results.get("preset")
+    own = recipe.flatten(recipe.load(results["recipe"], {"preset": preset} if preset else {}).recipe)
+    systems = list(results["systems"])
+    return Run(
+        folder=file.with_suffix(""),
+        settings=own | changed | {"run.systems": systems},
+        changed=_that_matter(changed),
+        seed=results["seed"],
+        primary=str(results.get("primary") or systems[0]),
+        results=results,
+    )
 
 
 def _read(folder: Path) -> Run:
@@ -99,11 +122,15 @@ def _read(folder: Path) -> Run:
     return Run(
         folder=folder,
         settings=facts["recipe"],
-        changed={k: v for k, v in facts["changed"].items() if not k.startswith(WITHOUT_EFFECT)},
+        changed=_that_matter(facts["changed"]),
         seed=int(facts["seed"]),
         primary=str(facts["primary"]),
         results=checked(results, read_json(results), RESULTS) if results.exists() else None,
     )
+
+
+def _that_matter(changed: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in changed.items() if not key.startswith(WITHOUT_EFFECT)}
 
 
 @dataclass(frozen=True)
