@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from autonovel import draws
-from autonovel.clustering import kmeans
+from autonovel.clustering import class_means, kmeans
 from autonovel.data import ImageSet
 from autonovel.data.streamed import in_batches
 from autonovel.embedding import CHUNK, features
@@ -89,7 +89,6 @@ class KMeans:
         found = model.ranks.lead(lambda: centres(z[images.unlabelled], problem.n_new, problem.seed, device=device))
         model.keep_heads("known")  # without stage 2, a head of the pretraining is still there
         if "known" not in model.heads:
-            means = torch.stack([z[images.y == number].mean(dim=0) for number in range(problem.n_known)])
-            model.heads["known"] = heads.nearest_point_head(means).to(device)
+            model.heads["known"] = heads.nearest_point_head(class_means(z, images.y)).to(device)
         model.heads["new"] = heads.nearest_point_head(found).to(device)
         return z

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from autonovel import draws, settings
+from autonovel.clustering import class_means
 from autonovel.data import Batch, ImageSet, Merged, Sampler
 from autonovel.embedding import features
 from autonovel.methods.method import Problem
@@ -82,5 +83,4 @@ def settle(model: Model, images: ImageSet, problem: Problem) -> None:
     known = model.heads["known"] if "known" in model.heads else None  # noqa: SIM401 - a ModuleDict has no get
     if not isinstance(known, heads.ClassHead) or known.out_features <= problem.n_known:
         z = features(model, images.images)
-        means = torch.stack([z[images.y == number].mean(dim=0) for number in range(problem.n_known)])
-        model.heads["known"] = heads.nearest_point_head(means).to(model.mean.device)
+        model.heads["known"] = heads.nearest_point_head(class_means(z, images.y)).to(model.mean.device)
