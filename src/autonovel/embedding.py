@@ -15,6 +15,7 @@ from autonovel.data.streamed import Streamed, in_batches
 from autonovel.errors import GuardError, RunFolderError
 from autonovel.networks import Model
 from autonovel.storage.documents import replace_file
+from autonovel.training.telling import watched
 
 CHUNK = 512
 ROWS = 1 << 16  # features at once through the heads: a million images times a thousand classes would fill a device
@@ -73,7 +74,7 @@ def features(model: Model, images: Tensor | Streamed) -> Tensor:
     part = model.ranks.part_of(len(images), CHUNK)
     z = torch.empty(len(part), model.trunk.n_features)
     done = 0
-    for chunk in _chunks(images, part):
+    for chunk in watched(_chunks(images, part), len(part), "features"):
         if len(chunk):  # a transformer cannot be asked about no image at all
             z[done : done + len(chunk)] = model.clean_features(chunk)
         done += len(chunk)

@@ -35,6 +35,7 @@ from autonovel.storage.documents import read_json
 from autonovel.storage.run_folder import FINISHED
 from autonovel.systems import on_test, run_side_system, run_system, trains
 from autonovel.training.ranks import Ranks
+from autonovel.training.telling import telling
 
 
 def run(job: Job) -> Outcome | None:
@@ -45,7 +46,8 @@ def run(job: Job) -> Outcome | None:
     check_problem(job.train, job.n_new, job.recipe)
     if job.ranks.world > 1 and job.device.type == "cuda" and job.recipe.run.cuda_graphs:
         job.display.say("CUDA graphs are off: the processes exchange features and gradients in every step.")
-    with torch_settings(precision(job.recipe.network.precision, job.device)), deaths_explained():
+    arithmetic = torch_settings(precision(job.recipe.network.precision, job.device))
+    with arithmetic, deaths_explained(), telling(job.display):
         job.ranks.alone(lambda: keep_network(job))
         seen = as_seen(job)
         job.ranks.alone(lambda: _check_earlier_stages(seen))

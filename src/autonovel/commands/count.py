@@ -111,6 +111,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
     from autonovel.extraction import as_seen
     from autonovel.job import Job
     from autonovel.storage.run_folder import RunFolder, check_format
+    from autonovel.training.telling import telling
 
     settings, folder, seed = asked.loaded.recipe, asked.folder, asked.seed
     chosen = devices.pick(asked.device)
@@ -124,7 +125,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
         elif not record.same_images(check_format(folder), train):
             raise UsageError(f"the images at {settings.data.path or 'the source'} are not those of {folder}.")
         job = Job(settings, train, test, None, seed, chosen, folder, display)
-        with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
+        with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display):
             content = counting.count(as_seen(job))
         if record.finished(folder):
             _redraw(job)

@@ -23,7 +23,7 @@ from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import FINISHED
 from autonovel.training import batch_statistics, checkpoint, observe, optimisers
-from autonovel.training.display import Display
+from autonovel.training.display import Display, Silent
 from autonovel.training.health import Health
 from autonovel.training.ranks import ALONE, Ranks
 from autonovel.training.remedies import STOPPED
@@ -31,6 +31,7 @@ from autonovel.training.schedules import learning_rate
 from autonovel.training.stage import Concludes, Foresees, OnMaterial, Remembers, Stage
 from autonovel.training.steps import step_kind
 from autonovel.training.stopwatch import Stopwatch
+from autonovel.training.telling import telling
 
 NUMBERS_AT_ONCE = 1 << 22  # random numbers drawn ahead; an epoch of CIFAR takes a tenth of them
 DEFAULT_THREADS = torch.get_num_threads()
@@ -135,7 +136,9 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     last_save, good = time.monotonic(), first
     health = ranks.alone(lambda: Health(model, optimiser, stage, images, context, saved.parent))
     watch = Stopwatch(context.display, context.title(stage), before)
-    with contextlib.closing(loader(images, context.device, ranks)) as source, _foreseen(stage, model, images, context):
+    reading = contextlib.closing(loader(images, context.device, ranks))
+    quiet = telling(Silent())  # what passes over all images between two epochs has no bar beside the stage's
+    with reading as source, _foreseen(stage, model, images, context), quiet:
         source.start(share, range(first, epochs))
         kind = step_kind(context.device, context.cuda_graphs and ranks.world == 1)
         take_step = kind(model, stage, source, optimiser, steps)
