@@ -121,6 +121,24 @@ def test_kept_results_are_enough_for_accuracies(tmp_path: Path) -> None:
     assert {point["k"]: point["acc"] for point in points} == {2: [50.0], own: [90.0, 80.0]}
 
 
+def test_kept_results_of_a_recipe_that_is_gone_are_compared_all_the_same(tmp_path: Path) -> None:
+    content = {"recipe": "mine", "seed": 0, "systems": {"rankstats": {"acc": 0.9}, "kmeans": {"acc": 0.6}}}
+    for k in (None, 2, 7):
+        changed = {} if k is None else {"joint.k": k}
+        (tmp_path / f"k{k}").mkdir()
+        (tmp_path / f"k{k}" / "seed-0.json").write_text(json.dumps(content | {"changed": changed}))
+    assert {*sweeps.accuracies(study(tmp_path), sweeps.K)} == {2, 7}  # its own k is not known any more
+    assert "systems" in draw_figures([tmp_path], ignore)[0]
+
+
+def test_one_value_with_two_accuracies_is_refused(tmp_path: Path) -> None:
+    own = recipe.load("demo").recipe.joint.k
+    make_run(tmp_path, 0, 0.9)
+    make_run(tmp_path, 0, 0.8, joint__k=own)  # what the recipe's k may have become since a sweep
+    with pytest.raises(UsageError, match=f"two accuracies with joint.k = {own}"):
+        sweeps.accuracies(study(tmp_path), sweeps.K)
+
+
 def test_one_value_of_k_is_no_sweep(tmp_path: Path) -> None:
     make_run(tmp_path)
     with pytest.raises(CannotDrawError, match="--sweep-k"):

@@ -486,7 +486,7 @@ def test_a_finished_run_is_waited_for(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(run_folder, "MOMENT", 0.2)
         with pytest.raises(RunFolderError, match="in use by another"):
             RunFolder.resume(path)
-        monkeypatch.setattr(run_folder, "MOMENT", 30.0)
+        monkeypatch.setattr(run_folder, "MOMENT", 60.0)
         threading.Timer(0.3, holder.kill).start()  # as another variant does that found it finished
         RunFolder.resume(path).close()
 

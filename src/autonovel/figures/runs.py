@@ -104,14 +104,17 @@ def _of_results(file: Path) -> Run:
     """Return a run of which nothing but its results was kept; they allow the figures of accuracies."""
     results = checked(file, read_json(file), RESULTS, ("recipe", "seed", "systems"))
     changed, preset = results.get("changed") or {}, results.get("preset")
-    own = recipe.flatten(recipe.load(results["recipe"], {"preset": preset} if preset else {}).recipe)
     systems = list(results["systems"])
+    try:
+        own = recipe.flatten(recipe.load(results["recipe"], {"preset": preset} if preset else {}).recipe)
+    except UsageError:  # a recipe that is not at hand: what it said of a setting is not known
+        own = {"name": results["recipe"]}
     return Run(
         folder=file.with_suffix(""),
         settings=own | changed | {"run.systems": systems},
         changed=_that_matter(changed),
         seed=results["seed"],
-        primary=str(results.get("primary") or systems[0]),
+        primary=str(results.get("primary") or next(iter(systems), PLAIN)),
         results=results,
     )
 

@@ -4,6 +4,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
+from autonovel.errors import UsageError
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import PLAIN, Study
@@ -89,13 +90,18 @@ def accuracies(study: Study, sweep: Sweep) -> Line:
     """Return the accuracy by value and seed of the runs in which nothing but that setting was changed.
 
     The unchanged recipe counts under its own value; where a sweep has run that value again, it is the same run. A
-    value of 0, all images of a batch, has no place on the axis.
+    value of 0, all images of a batch, has no place on the axis, and neither has one that nobody knows any more.
     """
     found: Line = {}
     for run in [*study.only(), *study.only({sweep.setting: ...})]:
-        acc, value = run.accuracy(PLAIN), int(run.settings[sweep.setting])
-        if acc is not None and value > 0:
-            found.setdefault(value, {})[run.seed] = acc
+        acc, value = run.accuracy(PLAIN), int(run.settings.get(sweep.setting, 0))
+        if acc is None or value <= 0:
+            continue
+        if found.setdefault(value, {}).setdefault(run.seed, acc) != acc:
+            raise UsageError(
+                f"{study.label}, seed {run.seed}, has two accuracies with {sweep.setting} = {value}, {acc:.1f} "
+                f"({run.folder}) and {found[value][run.seed]:.1f}; name only one of the two."
+            )
     return {value: dict(sorted(found[value].items())) for value in sorted(found)}
 
 

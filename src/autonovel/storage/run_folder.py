@@ -20,7 +20,7 @@ LABELS, REFINED = "labels.csv", "refined.json"  # what a run that goes on from a
 CACHE = "cache"  # a folder of what can be made again
 SYSTEMS = "systems"  # further systems of a comparison, each in a folder with a lock of its own
 RESULTS = "results.json"
-MOMENT = 30.0  # seconds in which a process that has nothing left to train in a run lets go of it
+MOMENT = 10.0  # seconds in which a process that finds nothing left to do in a run lets go of it
 
 
 class RunFolder:
@@ -64,15 +64,14 @@ class RunFolder:
         """
         if path.is_dir() and _barely_begun(path):
             return cls.create(path)
-        facts = check_format(path)
-        finished = "finished" in facts
-        folder = cls(path, take_lock(path, MOMENT if finished else 0))  # who has a finished one only looks at it
-        if not finished:  # beside a finished one, reports and corrections may be under way
-            try:
+        finished = "finished" in check_format(path)
+        folder = cls(path, take_lock(path, MOMENT if finished else 0))  # who has a finished one mostly just looks at it
+        try:
+            if "finished" not in check_format(path):  # beside a finished one, reports and corrections may be under way
                 sweep(path)
-            except BaseException:
-                folder.close()
-                raise
+        except BaseException:
+            folder.close()
+            raise
         return folder
 
     def close(self) -> None:

@@ -37,6 +37,6 @@ def watched(chunks: Iterable[Tensor], total: int, title: str) -> Iterator[Tensor
             display.begin(title, total, done, of="images")
             shown = True
         if shown:
-            display.update(title, done, {}, done / seconds)
+            display.update(title, done, {}, done / max(seconds, 1e-9))
     if shown:
         display.end(title)
