@@ -59,10 +59,10 @@ def test_a_long_pass_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None
 def test_only_who_is_told_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telling, "MOMENT", -1.0)
     outer, inner = Told(), Told()
-    with telling.telling(outer), telling.telling(inner):
+    with telling.telling(outer), telling.telling(inner, "kcl"):
         list(telling.watched(chunks((1, 1)), 2, "features"))
     list(telling.watched(chunks((1, 1)), 2, "features"))
-    assert inner.news and not outer.news
+    assert inner.news[0] == ("begin", "features kcl", 2, 1, "images") and not outer.news
 
 
 def test_features_of_many_images_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,7 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     from autonovel.job import Job
     from autonovel.storage.run_folder import check_format
     from autonovel.systems import run_side_system
+    from autonovel.training.telling import telling
 
     facts = check_format(path)
     settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
@@ -227,5 +228,5 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     chosen = devices.pick(facts["device"])
     train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
     job = Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
-    with devices.torch_settings(devices.precision(settings.network.precision, chosen)):
+    with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display, name):
         run_side_system(as_seen(job), name)

@@ -12,13 +12,13 @@ from autonovel.training.display import Display, Silent
 
 MOMENT = 3.0  # seconds in which nobody asks what is going on
 
-_told: ContextVar[Display | None] = ContextVar("told", default=None)
+_told: ContextVar[tuple[Display, str] | None] = ContextVar("told", default=None)
 
 
 @contextmanager
-def telling(display: Display) -> Iterator[None]:
-    """Let ``display`` show meanwhile how far passes are."""
-    before = _told.set(display)
+def telling(display: Display, whose: str = "") -> Iterator[None]:
+    """Let ``display`` show meanwhile how far passes are; ``whose`` tells those of systems beside each other apart."""
+    before = _told.set((display, whose))
     try:
         yield
     finally:
@@ -27,7 +27,9 @@ def telling(display: Display) -> Iterator[None]:
 
 def watched(chunks: Iterable[Tensor], total: int, title: str) -> Iterator[Tensor]:
     """Return ``chunks`` of ``total`` images; how far they are is shown once they take longer than a moment."""
-    display, start, done, shown = _told.get() or Silent(), time.monotonic(), 0, False
+    display, whose = _told.get() or (Silent(), "")
+    title = f"{title} {whose}".strip()
+    start, done, shown = time.monotonic(), 0, False
     for chunk in chunks:
         stopping.check()
         yield chunk
