@@ -123,6 +123,7 @@ def test_kept_results_are_enough_for_accuracies(tmp_path: Path) -> None:
 
 def test_kept_results_of_a_recipe_that_is_gone_are_compared_all_the_same(tmp_path: Path) -> None:
     content = {"recipe": "mine", "seed": 0, "systems": {"rankstats": {"acc": 0.9}, "kmeans": {"acc": 0.6}}}
+    content["seconds"] = {"total": 1.0}
     for k in (None, 2, 7):
         changed = {} if k is None else {"joint.k": k}
         (tmp_path / f"k{k}").mkdir()

@@ -259,6 +259,14 @@ def test_what_was_not_run_may_be_some_systems_and_variants(tmp_path: Path) -> No
     assert (row.recipe, row.system, row.paper) == ("cifar10 preset=paper", "ranking statistics", "90.4 ± 0.5")
 
 
+def test_no_reason_is_given_for_rows_that_were_run_meanwhile(tmp_path: Path) -> None:
+    content = {"recipe": "cifar10", "why": "to be run.", "systems": ["rankstats"], "changes": [""]}
+    (tmp_path / table.NOT_RUN).write_text(json.dumps(content))
+    not_run = table.unrun([tmp_path])
+    assert "to be run." in table.markdown([], not_run)
+    assert "to be run." not in table.markdown([result(0, 0.9, "cifar10")], not_run)
+
+
 def test_the_paper_s_numbers_stand_beside_either_preset() -> None:
     (row,) = table.rows([result(0, 0.9, "cifar10", changed={"preset": "paper", "joint.ce": False})])
     assert row.paper == "84.7 ± 4.4"

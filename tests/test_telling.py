@@ -8,16 +8,14 @@ import torch
 from autonovel import networks, stopping
 from autonovel.embedding import features
 from autonovel.training import telling
+from autonovel.training.display import Silent
 
 
-class Told:
+class Told(Silent):
     """A display that remembers."""
 
     def __init__(self) -> None:
         self.news: list[tuple[object, ...]] = []
-
-    def say(self, text: str) -> None:
-        self.news.append(("say", text))
 
     def begin(self, stage: str, total: int, done: int, of: str = "steps") -> None:
         self.news.append(("begin", stage, total, done, of))

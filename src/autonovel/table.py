@@ -15,8 +15,8 @@ from autonovel.markdown import grid
 from autonovel.part_table import part_table
 from autonovel.side_by_side import LOG
 from autonovel.storage.documents import read_json
-from autonovel.storage.shapes import Shape, checked, interpreting, read_results
-from autonovel.variants import WITHOUT_EFFECT
+from autonovel.storage.shapes import Shape, checked, interpreting, kept_results, read_results
+from autonovel.variants import with_effect
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"
@@ -83,8 +83,7 @@ def collect(paths: Sequence[Path]) -> list[Results]:
 def _files(folder: Path) -> list[Path]:
     if (folder / "results.json").exists():
         return [folder / "results.json"]
-    patterns = ("*/results.json", "seed-*.json", "*/seed-*.json")
-    return sorted(file for pattern in patterns for file in folder.glob(pattern))
+    return sorted([*folder.glob("*/results.json"), *kept_results(folder)])
 
 
 def unrun(paths: Sequence[Path]) -> list[Unrun]:
@@ -149,8 +148,7 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
 
 def _name(results: Results) -> str:
     """Return the recipe with the settings that were changed, so that unlike runs are never averaged."""
-    changed = {k: v for k, v in (results.get("changed") or {}).items() if not k.startswith(WITHOUT_EFFECT)}
-    return f"{results['recipe']} {changes_in_words(changed)}".rstrip()
+    return f"{results['recipe']} {changes_in_words(with_effect(results.get('changed') or {}))}".rstrip()
 
 
 def changes_in_words(changed: Mapping[str, Any]) -> str:
@@ -233,7 +231,7 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
     ``not_run`` are recipes of which rows of the paper stand there without ours.
     """
     lines = grid(HEADER, [row.cells() for row in (*rows(results), *unrun_rows(not_run, results))])
-    for one in not_run:
+    for one in [one for one in not_run if unrun_rows([one], results)]:  # what was run meanwhile needs no reason
         lines += ["", f"Rows of `{one.recipe}` that were not run: {one.why}"]
     lines += _departures(results)
     in_parts = [r for r in results if r.get("each")]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,11 @@ def of_systems(
     parts += [Variant(label)] if label else []
     settings = {key: value for part in parts for key, value in part.settings.items()}
     return Variant("-".join(part.name for part in parts) or FULL, settings)
+
+
+def with_effect(changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changed settings that results depend on."""
+    return {key: value for key, value in changed.items() if not key.startswith(WITHOUT_EFFECT)}
 
 
 def siblings(folder: Path) -> list[Path]:

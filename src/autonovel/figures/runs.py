@@ -11,11 +11,10 @@ from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
 from autonovel.storage.documents import read_json
 from autonovel.storage.journal import Journal
-from autonovel.storage.shapes import RESULTS, checked, run_facts
-from autonovel.variants import ABLATIONS, SWEPT, WITHOUT_EFFECT
+from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
+from autonovel.variants import ABLATIONS, SWEPT, with_effect
 
 JOINT = "3-joint"
-KEPT_RESULTS = ("seed-*.json", "*/seed-*.json")  # in a folder of results, as `autonovel table` takes it
 PLAIN, GROWN = "rankstats", "rankstats-incremental"
 VARIED = {*SWEPT.values()} | {key for variant in ABLATIONS for key in variant.settings}
 
@@ -89,7 +88,7 @@ def collect(paths: Sequence[Path]) -> list[Run]:
     found: dict[Path, Run] = {}  # a run named twice counts once
     for path in paths:
         folders = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
-        files = sorted(file for pattern in KEPT_RESULTS for file in path.glob(pattern))
+        files = kept_results(path)
         if not folders and not files:
             raise UsageError(
                 f"{path} holds no run. Give run folders, such as runs/demo-seed0, or a folder of them or of results "
@@ -102,7 +101,7 @@ def collect(paths: Sequence[Path]) -> list[Run]:
 
 def _of_results(file: Path) -> Run:
     """Return a run of which nothing but its results was kept; they allow the figures of accuracies."""
-    results = checked(file, read_json(file), RESULTS, ("recipe", "seed", "systems"))
+    results = read_results(file)
     changed, preset = results.get("changed") or {}, results.get("preset")
     systems = list(results["systems"])
     try:
@@ -112,7 +111,7 @@ def _of_results(file: Path) -> Run:
     return Run(
         folder=file.with_suffix(""),
         settings=own | changed | {"run.systems": systems},
-        changed=_that_matter(changed),
+        changed=with_effect(changed),
         seed=results["seed"],
         primary=str(results.get("primary") or next(iter(systems), PLAIN)),
         results=results,
@@ -125,15 +124,11 @@ def _read(folder: Path) -> Run:
     return Run(
         folder=folder,
         settings=facts["recipe"],
-        changed=_that_matter(facts["changed"]),
+        changed=with_effect(facts["changed"]),
         seed=int(facts["seed"]),
         primary=str(facts["primary"]),
         results=checked(results, read_json(results), RESULTS) if results.exists() else None,
     )
-
-
-def _that_matter(changed: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in changed.items() if not key.startswith(WITHOUT_EFFECT)}
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,11 @@ def run_facts(folder: Path, needed: tuple[str, ...] = FINISHED) -> dict[str, Any
     return facts
 
 
+def kept_results(folder: Path) -> list[Path]:
+    """Return the results in ``folder`` that were kept without their runs, its own or those of folders in it."""
+    return sorted([*folder.glob("seed-*.json"), *folder.glob("*/seed-*.json")])
+
+
 def read_results(path: Path) -> dict[str, Any]:
     """Return the ``results.json`` at ``path``."""
     needed = ("recipe", "systems", "seconds", "seed")
