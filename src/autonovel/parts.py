@@ -66,6 +66,7 @@ def combine(parts: Parts, folder: Path) -> None:
         "joint_classifiers": mean([of["joint_classifiers"] for of in each.values()]),
         "seconds": {"total": spent(folder)},
         "changed": {key: value for key, value in first["changed"].items() if key != parts.key},
+        "settings": {key: value for key, value in first.get("settings", {}).items() if key != parts.key},
         "commit": first["commit"] if len({of["commit"] for of in each.values()}) == 1 else None,
         "each": {
             part: {

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from autonovel import device as devices
 from autonovel import evaluation, recipe
+from autonovel.as_today import settings_held
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
@@ -264,6 +265,7 @@ def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str,
         "parts": len(facts["parts"]),
         "departures": list(settings.departures),
         "changed": facts["changed"],
+        "settings": settings_held(settings),
         **{key: facts[key] for key in ("hardware", "threads", "versions", "commit", "platform")},
     }
 

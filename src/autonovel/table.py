@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import paper
+from autonovel.as_today import as_today
 from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
 from autonovel.labels import LABELS
@@ -68,7 +69,10 @@ class Row:
 
 
 def collect(paths: Sequence[Path]) -> list[Results]:
-    """Return the results at ``paths``: run folders, results files, or folders that hold such."""
+    """Return the results at ``paths``: run folders, results files, or folders that hold such.
+
+    What their recipe says otherwise today counts as changed, for each of their systems.
+    """
     found: dict[Path, Results] = {}
     for path in paths:
         if path.suffix == LOG and path.is_file():  # of runs beside each other, where a shell has named all there is
@@ -77,7 +81,7 @@ def collect(paths: Sequence[Path]) -> list[Results]:
         if not files:
             raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")
         found |= {file.resolve(): read_results(file) for file in files}  # a run named twice counts once
-    return list(found.values())
+    return [part for results in found.values() for part in as_today(results)]
 
 
 def _files(folder: Path) -> list[Path]:

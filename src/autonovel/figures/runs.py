@@ -1,11 +1,13 @@
 """The runs that figures are drawn from: what they were, and which of their files are there."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autonovel import recipe
+from autonovel.as_today import as_today
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
@@ -85,7 +87,7 @@ class Run:
 
 def collect(paths: Sequence[Path]) -> list[Run]:
     """Return the runs at ``paths``: run folders, or folders that hold such or the results of runs."""
-    found: dict[Path, Run] = {}  # a run named twice counts once
+    found: dict[Path, list[Run]] = {}  # a run named twice counts once
     for path in paths:
         folders = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
         files = kept_results(path)
@@ -94,14 +96,13 @@ def collect(paths: Sequence[Path]) -> list[Run]:
                 f"{path} holds no run. Give run folders, such as runs/demo-seed0, or a folder of them or of results "
                 "(seed-N.json)."
             )
-        found |= {folder.resolve(): _read(folder) for folder in folders}
-        found |= {file.resolve(): _of_results(file) for file in files}
-    return list(found.values())
+        found |= {folder.resolve(): [_read(folder)] for folder in folders}
+        found |= {file.resolve(): [_of_results(file, part) for part in as_today(read_results(file))] for file in files}
+    return list(itertools.chain(*found.values()))
 
 
-def _of_results(file: Path) -> Run:
+def _of_results(file: Path, results: dict[str, Any]) -> Run:
     """Return a run of which nothing but its results was kept; they allow the figures of accuracies."""
-    results = read_results(file)
     changed, preset = results.get("changed") or {}, results.get("preset")
     systems = list(results["systems"])
     try:

@@ -48,6 +48,7 @@ RESULTS: Shape = {
     "wall_seconds": float,
     "departures": ([str], None),
     "changed": (ANY_DICT, None),
+    "settings": (ANY_DICT, None),
     "each": (ANY_DICT, None),
 }
 CLASSES: Shape = {

@@ -1,0 +1,106 @@
+"""Results of a recipe that has changed since."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autonovel import recipe, table
+from autonovel.as_today import as_today, settings_held
+from autonovel.variants import with_effect
+from runs import TINY, autonovel
+
+JOINT = {"split": "held-out test images", "protocols": {}}
+
+
+def results(*systems: str, sets: tuple[str, ...] = (), **other: Any) -> dict[str, Any]:
+    """Return results of cifar10-fast with ``sets``, as if the recipe had said ``other`` at the time."""
+    loaded = recipe.load("cifar10-fast", [*sets, f"run.systems={json.dumps(systems)}"])
+    scores = {"acc": 0.9, "nmi": 0.5, "ari": 0.5}
+    return {
+        "recipe": "cifar10-fast", "seed": 0, "systems": dict.fromkeys(systems, scores),
+        "seconds": {"total": 1.0}, "incremental": None, "changed": loaded.changed,
+        "settings": settings_held(loaded.recipe) | {key.replace("__", "."): value for key, value in other.items()},
+    }  # fmt: skip
+
+
+def changed(found: dict[str, Any]) -> list[tuple[list[str], dict[str, Any]]]:
+    return [(list(part["systems"]), with_effect(part["changed"])) for part in as_today(found)]
+
+
+@pytest.mark.parametrize("name", recipe.names())
+def test_results_of_a_recipe_as_it_is_have_nothing_changed(name: str) -> None:
+    held = settings_held(recipe.load(name, {"run.systems": ["rankstats", "kmeans"]}).recipe)
+    found = results("rankstats", "kmeans") | {"recipe": name, "settings": held}
+    assert changed(found) == [(["rankstats", "kmeans"], {})]
+
+
+def test_what_the_recipe_says_otherwise_today_is_a_change_of_the_systems_that_depend_on_it() -> None:
+    found = results("rankstats", "rankstats-incremental", "kmeans", "dtc", joint__k=50)
+    assert changed(found) == [(["rankstats"], {"joint.k": 50}), (["rankstats-incremental", "kmeans", "dtc"], {})]
+    every = ["rankstats", "kmeans", "kcl"]
+    assert changed(results(*every, pretrain__epochs=7)) == [(every, {"pretrain.epochs": 7})]
+
+
+def test_a_value_given_by_the_caller_that_the_recipe_has_today_is_no_change() -> None:
+    own = recipe.load("cifar10-fast").recipe.joint.k
+    assert changed(results("rankstats") | {"changed": {"joint.k": own}}) == [(["rankstats"], {})]
+
+
+def test_what_is_given_and_what_was_once_so_are_told_together() -> None:
+    found = results("rankstats", sets=("joint.ce=false",), joint__epochs=9)
+    (part,) = as_today(found)
+    assert part["changed"] == {"run.systems": ["rankstats"], "joint.ce": False, "joint.epochs": 9}
+
+
+@pytest.mark.parametrize("setting", ["joint__compile", "supervised__scratch_epochs", "count__most", "dtc__epochs"])
+def test_what_has_no_effect_on_a_system_is_no_change(setting: str) -> None:
+    assert changed(results("rankstats", **{setting: 77})) == [(["rankstats"], {})]
+
+
+def test_a_start_without_self_supervision_depends_on_its_own_length_alone() -> None:
+    found = results("dtc", sets=("pretrain.kind=supervised",), pretrain__epochs=9, supervised__scratch_epochs=77)
+    assert changed(found) == [(["dtc"], {"pretrain.kind": "supervised", "supervised.scratch_epochs": 77})]
+
+
+def test_a_preset_is_named_instead_of_all_it_sets() -> None:
+    loaded = recipe.load("cifar10", ["preset=paper"])
+    found = results("rankstats", "kmeans") | {
+        "recipe": "cifar10", "changed": loaded.changed, "settings": settings_held(loaded.recipe),
+    }  # fmt: skip
+    assert changed(found) == [(["rankstats", "kmeans"], {"preset": "paper"})]
+
+
+def test_results_that_do_not_hold_their_settings_are_taken_as_they_are() -> None:
+    older = {key: value for key, value in results("rankstats", "kmeans").items() if key != "settings"}
+    assert as_today(older | {"changed": {"joint.k": 2}}) == [older | {"changed": {"joint.k": 2}}]
+    gone = results("rankstats", joint__k=50) | {"recipe": "a-recipe-that-is-gone", "changed": {"joint.ce": False}}
+    assert as_today(gone) == [gone]
+
+
+def test_a_part_has_its_own_joint_classifier() -> None:
+    grown = {"rankstats": None, "rankstats-incremental": JOINT, "kmeans": None}
+    found = results(*grown, incremental__epochs=3) | {"incremental": JOINT, "joint_classifiers": grown}
+    plain, incremental = as_today(found)
+    assert (plain["incremental"], plain["joint_classifiers"]) == (None, {"rankstats": None, "kmeans": None})
+    assert (incremental["incremental"], with_effect(incremental["changed"])) == (JOINT, {"incremental.epochs": 3})
+
+
+def test_a_table_does_not_average_over_two_versions_of_a_recipe(tmp_path: Path) -> None:
+    for number, found in enumerate([results("rankstats", "kmeans"), results("rankstats", "kmeans", joint__k=50)]):
+        (tmp_path / f"seed-{number}.json").write_text(json.dumps(found | {"seed": number}))
+    rows = [(row.recipe, row.system, row.seeds) for row in table.rows(table.collect([tmp_path]))]
+    assert rows == [
+        ("cifar10-fast", "k-means on stage-2 features", (0, 1)),
+        ("cifar10-fast", "ranking statistics", (0,)),
+        ("cifar10-fast joint.k=50", "ranking statistics", (1,)),
+    ]
+
+
+def test_a_run_holds_its_settings_but_no_place(tmp_path: Path) -> None:
+    finished = autonovel("run", TINY, "--out", tmp_path / "run", "--set", "joint.k=2")
+    assert finished.returncode == 0, finished.stderr
+    held = json.loads((tmp_path / "run" / "results.json").read_text())["settings"]
+    assert held == settings_held(recipe.load(str(TINY), ["joint.k=2"]).recipe)
+    assert held["joint.k"] == 2 and not {"data.path", "name", "about", "run.systems"} & held.keys()
