@@ -2,8 +2,8 @@
 
 The pair labels of n images with d features are one n×n product of multi-hot rows; beside them stand the same labels by
 enumerating all pairs, as the published loop does; 16 times the pairs may take 16 times as long, no worse.  Then a whole
-joint step of `cifar10-fast` (ResNet-18, half of the images unlabelled, all pairs of these compared) against the size of
-its batch, and its losses (everything but the network) against the number of new classes.
+joint step of `cifar10-fast` (ResNet-18, new views in every step, half of the images unlabelled, all pairs of these
+compared) against the size of its batch, and its losses (everything but the network) against the number of new classes.
 """
 
 import argparse

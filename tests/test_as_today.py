@@ -54,9 +54,62 @@ def test_what_is_given_and_what_was_once_so_are_told_together() -> None:
     assert part["changed"] == {"run.systems": ["rankstats"], "joint.ce": False, "joint.epochs": 9}
 
 
-@pytest.mark.parametrize("setting", ["joint__compile", "supervised__scratch_epochs", "count__most", "dtc__epochs"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "joint__compile", "joint__threads", "joint__watch", "joint__decay_at", "supervised__scratch_epochs",
+        "count__most", "dtc__epochs", "run__map_points", "about",
+    ],
+)  # fmt: skip
 def test_what_has_no_effect_on_a_system_is_no_change(setting: str) -> None:
     assert changed(results("rankstats", **{setting: 77})) == [(["rankstats"], {})]
+
+
+@pytest.mark.parametrize(
+    ("system", "section"),
+    [
+        ("kcl", "kcl"), ("kcl", "similarity"), ("kcl", "linear"),
+        ("mcl", "mcl"), ("mcl", "similarity"), ("mcl", "linear"),
+        ("dtc", "dtc"), ("dtc", "linear"), ("rankstats-incremental", "incremental"), ("kmeans-pretrained", "centres"),
+        ("kmeans-pixels", ""), ("kmeans", ""), ("a-system-of-my-own", "joint"), ("a-system-of-my-own", "dtc"),
+    ],
+)  # fmt: skip
+def test_a_system_depends_on_its_own_sections(system: str, section: str) -> None:
+    """And of the others' on none, as raw pixels show."""
+    every = ("joint", "incremental", "similarity", "kcl", "mcl", "dtc", "linear", "centres")
+    own = {f"{part}.lr": 0.077 for part in ([section] if section else every)}
+    settings = recipe.flatten(recipe.load("cifar10-fast").recipe) | own
+    found = results("kmeans") | {"systems": {system: None}, "settings": settings}
+    ((_, differs),) = changed(found)
+    assert differs == (own if section else {})
+
+
+def test_a_count_depends_on_how_it_is_made() -> None:
+    found = results("rankstats", sets=("count.new_classes=auto",), count__most=77)
+    assert changed(found) == [(["rankstats"], {"count.new_classes": "auto", "count.most": 77})]
+
+
+def test_a_setting_younger_than_the_results_had_its_default() -> None:
+    older = results("rankstats")
+    del older["settings"]["joint.fixed_views"]
+    assert changed(older) == [(["rankstats"], {"joint.fixed_views": 0})]
+
+
+def test_a_setting_that_is_gone_is_still_named_where_it_was_given() -> None:
+    older = results("rankstats", joint__gone=3) | {"changed": {"joint.gone": 3}}
+    assert changed(older) == [(["rankstats"], {"joint.gone": 3})]
+
+
+def test_incremental_learning_is_named_by_what_was_given() -> None:
+    swept = results("rankstats-incremental", sets=("joint.k=50",))
+    assert changed(swept) == [(["rankstats-incremental"], {"joint.k": 50})]
+    assert changed(swept | {"changed": {}}) == [(["rankstats-incremental"], {"incremental.k": 50})]
+
+
+def test_weights_from_a_file_need_no_stage_1() -> None:
+    sets = ("pretrain.kind=weights", "pretrain.weights=w.safetensors")
+    found = results("kmeans", sets=sets, pretrain__epochs=77)
+    assert changed(found) == [(["kmeans"], {"pretrain.kind": "weights", "pretrain.weights": "w.safetensors"})]
 
 
 def test_a_start_without_self_supervision_depends_on_its_own_length_alone() -> None:
@@ -77,6 +130,8 @@ def test_results_that_do_not_hold_their_settings_are_taken_as_they_are() -> None
     assert as_today(older | {"changed": {"joint.k": 2}}) == [older | {"changed": {"joint.k": 2}}]
     gone = results("rankstats", joint__k=50) | {"recipe": "a-recipe-that-is-gone", "changed": {"joint.ce": False}}
     assert as_today(gone) == [gone]
+    for damage in ({"changed": {"preset": ["code"]}}, {"systems": {}}):
+        assert as_today(results("rankstats") | damage) == [results("rankstats") | damage]
 
 
 def test_a_part_has_its_own_joint_classifier() -> None:
@@ -98,7 +153,7 @@ def test_a_table_does_not_average_over_two_versions_of_a_recipe(tmp_path: Path) 
     ]
 
 
-def test_a_run_holds_its_settings_but_no_place(tmp_path: Path) -> None:
+def test_a_run_holds_its_settings_but_not_where_its_images_lie(tmp_path: Path) -> None:
     finished = autonovel("run", TINY, "--out", tmp_path / "run", "--set", "joint.k=2")
     assert finished.returncode == 0, finished.stderr
     held = json.loads((tmp_path / "run" / "results.json").read_text())["settings"]

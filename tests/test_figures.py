@@ -13,6 +13,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from autonovel import recipe
+from autonovel.as_today import settings_held
 from autonovel.errors import UsageError
 from autonovel.figures import comparison, draw_figures, sweeps
 from autonovel.figures.curves import over_seeds
@@ -30,7 +31,8 @@ def make_run(
     changes = {key.replace("__", "."): value for key, value in changed.items()}
     folder = root / f"run-{len(list(root.iterdir()))}"
     folder.mkdir()
-    settings = recipe.flatten(recipe.load("demo").recipe) | {"name": name} | changes
+    own = recipe.load(name if name in recipe.names() else "demo").recipe
+    settings = recipe.flatten(own) | {"name": name} | changes
     facts = {"format": 1, "recipe": settings, "changed": changes, "seed": seed, "primary": primary}
     (folder / "run.json").write_text(json.dumps(facts))
     if acc is not None:
@@ -119,6 +121,15 @@ def test_kept_results_are_enough_for_accuracies(tmp_path: Path) -> None:
     assert {*drawn} == {"acc-against-k", "systems"} and "finished run" in left_out["training-tsne"]
     points = drawn["acc-against-k"].numbers["lines"]["demo"]
     assert {point["k"]: point["acc"] for point in points} == {2: [50.0], own: [90.0, 80.0]}
+
+
+def test_the_k_that_a_recipe_once_had_is_a_value_of_its_sweep(tmp_path: Path) -> None:
+    own = recipe.load("demo").recipe.joint.k
+    for seed, k in enumerate((own, own + 1)):
+        held = settings_held(recipe.load("demo", {"run.systems": ["rankstats"]}).recipe) | {"joint.k": k}
+        content = {"recipe": "demo", "seed": seed, "systems": {"rankstats": {"acc": 0.9}}, "seconds": {"total": 1.0}}
+        (tmp_path / f"seed-{seed}.json").write_text(json.dumps(content | {"changed": {}, "settings": held}))
+    assert sweeps.accuracies(study(tmp_path), sweeps.K) == {own: {0: 90.0}, own + 1: {1: 90.0}}
 
 
 def test_kept_results_of_a_recipe_that_is_gone_are_compared_all_the_same(tmp_path: Path) -> None:

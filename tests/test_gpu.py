@@ -165,14 +165,13 @@ def test_recorded_steps_of_the_compared_systems_train_as_eager_ones(system: str)
     # Adam steps by the sign of a gradient however small it is: where that is rounding noise, a weight goes either way,
     # and with it what is counted, such as which output is the largest
     adam = system in ("kcl", "mcl")
-    atol, all_but = (2e-2, 1e-3) if adam else (2e-3, 0.0)
     for eager, recorded in zip(train_all(Step, system), train_all(GraphStep, system), strict=True):
         assert eager.keys() == recorded.keys()
         losses = [name for name in eager if name.startswith("loss/")]
-        compared = losses if adam and losses else list(eager)
-        one, other = (torch.cat([found[name].float().flatten() for name in compared]) for found in (eager, recorded))
-        apart = ~torch.isclose(other, one, rtol=2e-2, atol=atol, equal_nan=True)
-        assert apart.float().mean() <= all_but, f"{int(apart.sum())} of {apart.numel()} differ"
+        for name in losses if adam and losses else eager:
+            apart = ~torch.isclose(recorded[name], eager[name], rtol=2e-2, atol=2e-2 if adam else 2e-3, equal_nan=True)
+            allowed = max(apart.numel() // 1000, min(4, apart.numel() // 16)) if adam else 0
+            assert apart.sum() <= allowed, f"{name}: {int(apart.sum())} of {apart.numel()} differ"
 
 
 def test_a_recorded_stage_can_be_watched(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ def test_every_alphabet_has_a_run_and_the_result_is_their_mean(
         assert whole["systems"][system]["acc"] == pytest.approx(wanted_mean)
     assert {part: of["n_new"] for part, of in whole["each"].items()} == {"Angelic": 3, "Keble": 4}
     assert whole["seconds"]["total"] > 0
-    assert "data.alphabet" not in whole["changed"]
+    assert "data.alphabet" not in whole["changed"] | whole["settings"]
+    assert whole["settings"] == {k: v for k, v in each["Keble"]["settings"].items() if k != "data.alphabet"}
     assert stage_of(folder / "Angelic", "1-prototypical") == stage_of(folder / "Keble", "1-prototypical")
     lines = [json.loads(line) for line in (folder / "Keble" / "metrics.jsonl").read_text().splitlines()]
     assert {line["stage"] for line in lines} == {"3-joint"}  # the other stage was taken over, not trained

@@ -1,8 +1,8 @@
-"""Results by what their settings are called today.
+"""Results relative to what their recipe says today.
 
-A recipe may change from one version to the next, and results of both may lie side by side.  They hold the settings they
-came from: what the recipe says otherwise today counts as changed.  So no table averages over two versions of a recipe,
-and the k that a recipe once had is a value of today's sweep.
+A recipe of the package may change from one version to the next, and results of both may lie side by side.  Results hold
+the settings they came from; what the recipe says otherwise today counts as changed.  So a table does not average over
+two versions of a recipe, and the k that a recipe once had is a value of today's sweep.
 """
 
 import functools
@@ -22,59 +22,85 @@ OWN = {
     "mcl": ("similarity.", "mcl.", "linear."),
     "dtc": ("dtc.", "linear."),
     "kmeans": (),
-}  # sections of a recipe that a system depends on beside those of stages 1 and 2; of others, all of them
-FOR_SPEED = (".compile", ".threads")
-SCRATCH = ("pretrain.", "supervised.scratch_epochs")  # which of them counts depends on the start
+    "kmeans-pixels": (),
+    "kmeans-pretrained": ("centres.",),
+    "known-only": (),
+}  # sections of a recipe that a system depends on beside those of stages 1 and 2; a system of somebody else's, on all
+LEFT_OUT = {*PLACES, *SENTENCES, "name", "preset"}
+FOR_SPEED = ("compile", "threads")
+SCHEDULED = {"decay_at": "multistep", "decay_every": "step", "tail": "tail", "peak_at": "one-cycle"}  # used by it alone
+WITHOUT_STAGE_1 = {
+    "supervised": ("pretrain.kind",),
+    "weights": ("pretrain.kind", "pretrain.weights"),
+}  # what counts then
 COUNT, NEW_CLASSES = "count.", "count.new_classes"
+JOINT, INCREMENTAL = "joint.", "incremental."
 
 
 def settings_held(settings: Recipe) -> dict[str, Any]:
     """Return the settings that the results of the systems of a run depend on, as ``results.json`` holds them."""
-    flat = with_effect(recipe.flatten(settings))
-    left_out = {*PLACES, *SENTENCES, "name", "preset"}
-    return {k: v for k, v in flat.items()
-            if k not in left_out and any(_matters(k, system, flat) for system in settings.run.systems)}  # fmt: skip
+    flat = recipe.flatten(settings)
+    return {k: v for k, v in flat.items() if any(_matters(k, system, flat) for system in settings.run.systems)}
 
 
 def as_today(results: Results) -> list[Results]:
     """Return ``results`` with what differs from the recipe of today as ``changed``.
 
-    In parts, where that is another thing for other systems; as they are, where they do not hold their settings or the
-    recipe is not at hand.
+    Split into parts where that differs between their systems; as they are where they hold no settings or their recipe
+    is not one of the package.
     """
     held, changed = results.get("settings"), results.get("changed") or {}
+    preset = changed.get("preset")
+    if not held or not isinstance(preset, str | None):
+        return [results]
     try:
-        today = _today(results["recipe"], changed.get("preset")) if held else {}
+        today = _today(results["recipe"], preset)
     except UsageError:
         return [results]
-    if not held:
-        return [results]
-    aside = {key: value for key, value in changed.items() if key.startswith((*WITHOUT_EFFECT, "preset"))}
+    held = recipe.flatten(Recipe()) | held  # a setting younger than the results had its default
+    aside = {k: v for k, v in changed.items() if k not in today or k == "preset" or k.startswith(WITHOUT_EFFECT)}
     parts: list[tuple[dict[str, Any], list[str]]] = []
     for system in results["systems"]:
-        differs = {k: v for k, v in held.items() if k in today and v != today[k] and _matters(k, system, held)}
+        differs = {k: held[k] for k in today if held[k] != today[k] and _matters(k, system, held)}
+        differs = {_as_given(k, v, changed): v for k, v in differs.items()}
         alike = next((systems for other, systems in parts if other == differs), None)
         if alike is None:
             parts.append((differs, [system]))
         else:
             alike.append(system)
-    return [_part(results, systems) | {"changed": aside | differs} for differs, systems in parts]
+    return [_part(results, systems) | {"changed": aside | differs} for differs, systems in parts] or [results]
 
 
 @functools.cache
 def _today(name: str, preset: str | None) -> dict[str, Any]:
+    if name not in recipe.names():  # a file of that name may lie here by chance
+        raise UsageError(f"{name} is no recipe of the package.")
     return recipe.flatten(recipe.load(name, {"preset": preset} if preset else {}).recipe)
 
 
 def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:
     """Tell whether the results of ``system`` depend on the setting ``key``, the others being as they are."""
-    if key.endswith(FOR_SPEED):
+    section, _, name = key.rpartition(".")
+    if key in LEFT_OUT or name in FOR_SPEED or not with_effect({key: None}):
+        return False
+    if name in SCHEDULED and held.get(f"{section}.schedule") != SCHEDULED[name]:
         return False
     if key.startswith(COUNT):
         return key == NEW_CLASSES or held.get(NEW_CLASSES) == "auto"
-    if key.startswith(SCRATCH) and key != "pretrain.kind":
-        return key.startswith("supervised.") == (held.get("pretrain.kind") == "supervised")
+    start = str(held.get("pretrain.kind"))
+    if section.startswith("pretrain"):
+        return key in WITHOUT_STAGE_1.get(start, (key,))
+    if key == "supervised.scratch_epochs":
+        return start == "supervised"
+    if key == "supervised.epochs" and start == "supervised":
+        return not held.get("supervised.scratch_epochs")
     return key.startswith((*STAGES_1_AND_2, *OWN.get(system, ("",))))
+
+
+def _as_given(key: str, value: Any, changed: Mapping[str, Any]) -> str:
+    """Return the name under which the caller gave a setting: incremental learning takes those of joint training."""
+    twin = key.replace(INCREMENTAL, JOINT, 1)
+    return twin if key.startswith(INCREMENTAL) and key not in changed and changed.get(twin) == value else key
 
 
 def _part(results: Results, systems: list[str]) -> Results:

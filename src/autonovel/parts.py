@@ -58,6 +58,7 @@ def combine(parts: Parts, folder: Path) -> None:
     each = {part: read_json(place) for part, place in places.items()}
     first = next(iter(each.values()))
     kept = ("recipe", "preset", "seed", "primary", "epoch", "departures", "hardware", "threads", "versions", "platform")
+    settings = [{k: v for k, v in of.get("settings", {}).items() if k != parts.key} for of in each.values()]
     content = {
         "format": FORMAT,
         **{key: first[key] for key in kept},
@@ -66,7 +67,7 @@ def combine(parts: Parts, folder: Path) -> None:
         "joint_classifiers": mean([of["joint_classifiers"] for of in each.values()]),
         "seconds": {"total": spent(folder)},
         "changed": {key: value for key, value in first["changed"].items() if key != parts.key},
-        "settings": {key: value for key, value in first.get("settings", {}).items() if key != parts.key},
+        "settings": settings[0] if all(one == settings[0] for one in settings) else {},
         "commit": first["commit"] if len({of["commit"] for of in each.values()}) == 1 else None,
         "each": {
             part: {

@@ -146,7 +146,8 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
     repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
     if repeated:
         raise UsageError(
-            f"seed {', '.join(map(str, repeated))} of {recipe} is there more than once; name only one run of each seed."
+            f"seed {', '.join(map(str, repeated))} of {recipe} is there more than once, perhaps under the name of a "
+            "setting that the recipe has itself today; name only one run of each seed."
         )
 
 

@@ -121,11 +121,13 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
 
 def _read(folder: Path) -> Run:
     facts = run_facts(folder, ("recipe", "seed", "primary", "changed"))
+    named = {"recipe": str(facts["recipe"].get("name")), "systems": {facts["primary"]: None}}
+    (today,) = as_today(named | {"settings": facts["recipe"], "changed": facts["changed"]})
     results = folder / "results.json"
     return Run(
         folder=folder,
         settings=facts["recipe"],
-        changed=with_effect(facts["changed"]),
+        changed=with_effect(today["changed"]),
         seed=int(facts["seed"]),
         primary=str(facts["primary"]),
         results=checked(results, read_json(results), RESULTS) if results.exists() else None,
