@@ -384,6 +384,17 @@ def test_a_missing_file_is_explained(tmp_path: Path, load: Callable[[Path], None
     assert "none.safetensors" in str(error.value)
 
 
+@pytest.mark.parametrize("entry", ["optimiser.momentum_buffer.bias", "optimiser.momentum_buffer", "another shape"])
+def test_momentum_of_what_is_not_trained_is_refused(tmp_path: Path, entry: str) -> None:
+    path = checkpoint_file(tmp_path)
+    tensors = load_file(path)
+    own = next(name for name in tensors if name.startswith("optimiser."))
+    tensors[own if entry == "another shape" else entry] = torch.zeros(3, 7)
+    save_file(tensors, path, {"position": '{"epoch": 1, "seconds": 0.0}'})
+    with pytest.raises(RunFolderError, match=r"does not fit this network: it holds optimiser.*--overwrite"):
+        load_checkpoint(path)
+
+
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     path = checkpoint_file(tmp_path)
     other = small_model()

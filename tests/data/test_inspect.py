@@ -69,7 +69,7 @@ def test_what_is_missing_or_damaged_is_said_for_each_split(tmp_path: Path) -> No
     assert "Missing or different: test." in "\n".join(describe(report))
     (tmp_path / "test_32x32.mat").write_bytes(b"damaged")
     report = check(dataset, tmp_path)
-    assert "cannot be read: it is damaged" in (report.splits[1].problem or "") and report.files[1].found
+    assert "is damaged, or no MATLAB file" in (report.splits[1].problem or "") and report.files[1].found
     assert "non-commercial" in "\n".join(describe(report))
 
 

@@ -66,8 +66,9 @@ def test_one_image_and_labels_as_matlab_numbers(tmp_path: Path) -> None:
         ({"X": images(2), "y": column(0, 2)}, "labels from 0 to 2; whole numbers 1 to 10 are needed"),
         ({"X": images(2), "y": column(1, 11)}, "labels from 1 to 11"),
         ({"X": images(2), "y": np.array([[1.5], [2.0]])}, "labels from 1.5 to 2.0"),
-        ({"X": images(2), "y": np.array([["a"], ["b"]])}, "whole numbers of shape (2, 1) are needed"),
-        ({"X": images(2), "y": np.array([[{}], [1]], dtype=object)}, "whole numbers of shape (2, 1) are needed"),
+        ({"X": images(2), "y": np.array([["a"], ["b"]])}, "holds y, but not as an array of real numbers"),
+        ({"X": images(2), "y": np.array([[{}], [1]], dtype=object)}, "holds y, but not as an array of real numbers"),
+        ({"X": images(2), "y": np.array([[1j], [2]])}, "holds y, but not as an array of real numbers"),
     ],
 )
 def test_wrong_entries_are_named(tmp_path: Path, entries: dict[str, Any], message: str) -> None:

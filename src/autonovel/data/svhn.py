@@ -1,12 +1,12 @@
 """SVHN's cropped digits in their authors' format: one MATLAB file for each split."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from autonovel.data.catalogue import explained, how_to_get
+from autonovel.data.mat import read_arrays
 from autonovel.data.splits import LabelledImages
 from autonovel.errors import InputError, UsageError
 
@@ -45,19 +45,16 @@ def locate(folder: Path, split: str) -> Path:
     return path
 
 
-def _read(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
-
-    with path.open("rb") as file:
-        entries: dict[str, Any] = loadmat(file, variable_names=("X", "y"))
+def _read(path: Path) -> dict[str, np.ndarray]:
+    entries = read_arrays(path.read_bytes(), ("X", "y"))
     missing = [key for key in ("X", "y") if key not in entries]
     if missing:
         raise InputError(f"is not the SVHN file it should be: it needs X and y and lacks {' and '.join(missing)}.")
     return entries
 
 
-def _images(entries: dict[str, Any]) -> torch.Tensor:
-    images = np.asarray(entries["X"])
+def _images(entries: dict[str, np.ndarray]) -> torch.Tensor:
+    images = entries["X"]
     if images.ndim == 3:  # MATLAB drops the last axis of a single image
         images = images[..., np.newaxis]
     if images.dtype != np.uint8 or images.shape[:3] != (32, 32, 3) or images.ndim != 4 or images.size == 0:
@@ -65,9 +62,9 @@ def _images(entries: dict[str, Any]) -> torch.Tensor:
     return torch.from_numpy(images).permute(3, 2, 0, 1).contiguous()  # numpy takes three times as long to turn them
 
 
-def _digits(entries: dict[str, Any], n: int) -> np.ndarray:
+def _digits(entries: dict[str, np.ndarray], n: int) -> np.ndarray:
     """Return digits 0 … 9 from labels 1 … 10, of which 10 means the digit 0."""
-    labels = np.asarray(entries["y"])
+    labels = entries["y"]
     if labels.dtype.kind not in "iuf" or labels.shape != (n, 1):
         raise InputError(
             f"holds {n} images and labels y of shape {labels.shape}, {labels.dtype}; "

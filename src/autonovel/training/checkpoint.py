@@ -70,8 +70,11 @@ def load(
     parameters = dict(_trained(model, optimiser))
     for entry, value in tensors.items():
         if entry.startswith("optimiser."):
-            _, key, name = entry.split(".", 2)
-            parameter = parameters[name]
+            key, _, name = entry.removeprefix("optimiser.").partition(".")
+            parameter = parameters.get(name)
+            if parameter is None or value.shape not in (parameter.shape, torch.Size()):  # a count of steps has no shape
+                told = f"it holds {entry}, {list(value.shape)}, of which nothing is trained"
+                raise RunFolderError(f"{path} does not fit this network: {told}. Start anew with --overwrite.")
             if value.shape == parameter.shape:
                 # in the parameter's own memory layout: fused optimisers walk both in storage order
                 value = torch.empty_like(parameter, requires_grad=False).copy_(value)
