@@ -34,6 +34,7 @@ RUNS: tuple[BadInput, ...] = (
     ),
     document("run.json", "not finished", changed(finished=...), "is not finished"),
     document("run.json", "a recipe that is a list", changed(recipe=[1]), "recipe is '[1]' where an object is needed"),
+    document("run.json", "a recipe without a name", changed(recipe={}), "its recipe has no name"),
     document("run.json", "no seed", changed(seed=...), "lacks seed"),
     document("run.json", "images of three numbers", changed(images=[1, 2, 3]), "not four"),
     document("discovery.csv", "missing", lambda content: None, "cannot be read"),

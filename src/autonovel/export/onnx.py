@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autonovel import __version__
+from autonovel import __version__, recipe
 from autonovel.delivered import load_model
 from autonovel.editing.sorting import JUNK, JUNK_NAME, Sorting
 from autonovel.errors import AutonovelError, UsageError
@@ -99,7 +99,7 @@ def columns(sorting: Sorting) -> tuple[list[str], Tensor]:
 
 
 def _size(job: Export) -> tuple[int, int]:
-    side = int(job.run.facts["recipe"]["data.size"])
+    side = recipe.restore(job.run.facts["recipe"]).data.size
     height, width = job.run.facts["images"][2:]
     return (side, side) if side else (int(height), int(width))
 

@@ -121,7 +121,7 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
 
 def _read(folder: Path) -> Run:
     facts = run_facts(folder, ("recipe", "seed", "primary", "changed"))
-    named = {"recipe": str(facts["recipe"].get("name")), "systems": {facts["primary"]: None}}
+    named = {"recipe": facts["recipe"]["name"], "systems": {facts["primary"]: None}}
     (today,) = as_today(named | {"settings": facts["recipe"], "changed": facts["changed"]})
     results = folder / "results.json"
     return Run(

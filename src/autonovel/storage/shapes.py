@@ -24,7 +24,7 @@ OLD_NEW_ALL: Shape = {"old": float, "new": float, "all": float}
 GROWN: Shape = {"acc": float, "taken_for_known": float}
 JOINT: Shape = ({"split": str, "protocols": {...: OLD_NEW_ALL}, "unlabelled": GROWN}, None)
 RUN: Shape = {
-    "recipe": ANY_DICT,
+    "recipe": {"name": str, ...: object},
     "seed": int,
     "primary": str,
     "images": [int],
@@ -123,6 +123,8 @@ def run_facts(folder: Path, needed: tuple[str, ...] = FINISHED) -> dict[str, Any
     facts = checked(folder / "run.json", check_format(folder), RUN, needed)
     if "images" in needed and len(facts["images"]) != 4:
         raise RunFolderError(f"{folder / 'run.json'} is damaged: images has {len(facts['images'])} numbers, not four.")
+    if "recipe" in needed and "name" not in facts["recipe"]:
+        raise RunFolderError(f"{folder / 'run.json'} is damaged: its recipe has no name. Restore it, or run anew.")
     return facts
 
 
