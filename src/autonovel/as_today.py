@@ -12,7 +12,7 @@ from typing import Any
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.settings import PLACES, SENTENCES, Recipe
-from autonovel.variants import STAGES_1_AND_2, WITHOUT_EFFECT, with_effect
+from autonovel.variants import STAGES_1_AND_2, WITHOUT_EFFECT
 
 Results = dict[str, Any]
 OWN = {
@@ -54,10 +54,10 @@ def as_today(results: Results) -> list[Results]:
     if not held or not isinstance(preset, str | None):
         return [results]
     try:
-        today = _today(results["recipe"], preset)
+        today = recipe_today(results["recipe"], preset)
     except UsageError:
         return [results]
-    held = recipe.flatten(Recipe()) | held  # a setting younger than the results had its default
+    held = recipe.completed(held)
     aside = {k: v for k, v in changed.items() if k not in today or k == "preset" or k.startswith(WITHOUT_EFFECT)}
     parts: list[tuple[dict[str, Any], list[str]]] = []
     for system in results["systems"]:
@@ -72,7 +72,8 @@ def as_today(results: Results) -> list[Results]:
 
 
 @functools.cache
-def _today(name: str, preset: str | None) -> dict[str, Any]:
+def recipe_today(name: str, preset: str | None) -> dict[str, Any]:
+    """Return all settings of a recipe of the package, under a preset where one is given; an error without such."""
     if name not in recipe.names():  # a file of that name may lie here by chance
         raise UsageError(f"{name} is no recipe of the package.")
     return recipe.flatten(recipe.load(name, {"preset": preset} if preset else {}).recipe)
@@ -81,7 +82,7 @@ def _today(name: str, preset: str | None) -> dict[str, Any]:
 def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:
     """Tell whether the results of ``system`` depend on the setting ``key``, the others being as they are."""
     section, _, name = key.rpartition(".")
-    if key in LEFT_OUT or name in FOR_SPEED or not with_effect({key: None}):
+    if key in LEFT_OUT or name in FOR_SPEED or key.startswith(WITHOUT_EFFECT):
         return False
     if name in SCHEDULED and held.get(f"{section}.schedule") != SCHEDULED[name]:
         return False

@@ -131,6 +131,11 @@ def flatten(recipe: Recipe) -> Flat:
     return {key: list(v) if isinstance(v, tuple) else v for key, v in _walk(recipe, "")}
 
 
+def completed(values: Mapping[str, Any]) -> Flat:
+    """Return what ``flatten`` wrote; a setting that is younger had its default."""
+    return {**flatten(Recipe()), **values}
+
+
 def restore(values: Mapping[str, Any]) -> Recipe:
     """Return the recipe that ``flatten`` wrote; settings it does not know are an error."""
     known = default_values()

@@ -89,8 +89,7 @@ def _check_same(
     Returns the settings, as they were and as they are, that may be other ones because a guard has stopped the run.
     """
     now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
-    there = recipe.flatten(Recipe()) | before.get("recipe", {})  # a setting younger than the run had its default
-    then = there | {"seed": before.get("seed"), "n_new": before.get("n_new")}
+    then = recipe.completed(before.get("recipe", {})) | {"seed": before.get("seed"), "n_new": before.get("n_new")}
     compared = now.keys() - {*PLACES, *SENTENCES}
     other = {k: (then.get(k), now[k]) for k in now if k in compared and now[k] != then.get(k)}
     settled = too_late_to_inherit(folder, before, other, now)

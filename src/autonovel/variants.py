@@ -127,7 +127,7 @@ def _altered_on_the_way(facts: dict[str, Any], sections: tuple[str, ...]) -> boo
 
 def _alike(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...]) -> bool:
     """Tell whether two runs have the same settings in ``sections``, but for where images lie and which are new."""
-    mine, others = (recipe.flatten(Recipe()) | facts["recipe"] for facts in (one, other))  # what is younger: default
+    mine, others = (recipe.completed(facts["recipe"]) for facts in (one, other))
     compared = {key for key in {*mine, *others} if key.startswith(sections)} - {*PLACES, *WHICH_ARE_NEW}
     return all(mine.get(key) == others.get(key) for key in compared)
 

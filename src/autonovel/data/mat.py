@@ -5,7 +5,7 @@ of numbers, compressed or not.  All sizes that a file states are held against wh
 """
 
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
@@ -48,18 +48,13 @@ def read_arrays(content: bytes, names: Collection[str]) -> dict[str, np.ndarray]
     if order is None:
         raise InputError("is damaged, or no MATLAB file of version 5 (which MATLAB writes with -v6 or -v7).")
     found: dict[str, np.ndarray] = {}
-    for element in _elements(memoryview(content)[HEADER:], order):
-        piece = _inflated(element.data, order) if element.kind == COMPRESSED else element
+    rest = memoryview(content)[HEADER:]
+    while rest:
+        piece, rest = _next(rest, order)
+        piece = _inflated(piece.data, order) if piece.kind == COMPRESSED else piece
         if piece.kind == MATRIX:
             found |= _array(piece.data, order, names)
     return found
-
-
-def _elements(data: memoryview, order: str) -> Iterator[Element]:
-    """Return the pieces that follow each other in ``data``."""
-    while len(data):
-        element, data = _next(data, order)
-        yield element
 
 
 def _next(data: memoryview, order: str) -> tuple[Element, memoryview]:

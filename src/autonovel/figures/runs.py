@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel import recipe
-from autonovel.as_today import as_today
+from autonovel.as_today import as_today, recipe_today
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
@@ -106,7 +105,7 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
     changed, preset = results.get("changed") or {}, results.get("preset")
     systems = list(results["systems"])
     try:
-        own = recipe.flatten(recipe.load(results["recipe"], {"preset": preset} if preset else {}).recipe)
+        own = recipe_today(results["recipe"], preset)
     except UsageError:  # a recipe that is not at hand: what it said of a setting is not known
         own = {"name": results["recipe"]}
     return Run(
