@@ -13,6 +13,8 @@ from autonovel.labels import LABELS
 NAME = "systems"
 WITH, WITHOUT = "with self-supervision", "without self-supervision"
 STARTS: dict[str, dict[str, Any]] = {WITH: {}, WITHOUT: {"pretrain.kind": "supervised"}}
+BAR_COLOURS = {WITH: style.FEW[0], WITHOUT: style.FEW[5]}
+NUMBER_COLOURS = {WITH: "white", WITHOUT: style.INK}  # read on those
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,12 @@ def _start(bar: Bar, found: list[Bar]) -> str:
     return f"{bar.start} " if any(other.start == WITHOUT for other in found) else ""
 
 
+def _offset(bar: Bar, found: list[Bar]) -> float:
+    """Return how many bars below the middle of its system's place a bar is drawn: one bar alone stands in it."""
+    together = [other.start for other in found if other.system == bar.system]
+    return together.index(bar.start) - (len(together) - 1) / 2
+
+
 def _or_nothing(std: float | None) -> float:
     """Return a length that is not drawn where there is none: a bar of length 0 would look like certainty."""
     return float("nan") if std is None else std
@@ -96,14 +104,15 @@ def _picture(label: str, found: list[Bar]) -> Any:
         figure, (axes,) = style.panels(1, 6.2, 0.9 + 0.36 * len(systems) * max(1.0, 0.7 * len(starts)))
         for number, start in enumerate(starts):
             own = [bar for bar in found if bar.start == start]
-            places = [systems.index(bar.system) + (number - (len(starts) - 1) / 2) * height for bar in own]
+            places = [systems.index(bar.system) + _offset(bar, found) * height for bar in own]
             lengths, spread = [bar.mean for bar in own], [_or_nothing(bar.std) for bar in own]
             axes.barh(
                 places, lengths, 0.92 * height, xerr=spread, label=start,
-                color=style.FEW[(0, 5)[STARTS[start] != {}]], error_kw={"elinewidth": 1.1, "capsize": 2.5}, zorder=2,
+                color=BAR_COLOURS[start], error_kw={"elinewidth": 1.1, "capsize": 2.5}, zorder=2,
             )  # fmt: skip
             for place, bar in zip(places, own, strict=True):
-                axes.text(1.2, place, f"{bar.mean:.1f}", va="center", color="white", fontweight="bold", zorder=4)
+                axes.text(1.2, place, f"{bar.mean:.1f}", va="center", color=NUMBER_COLOURS[start], fontweight="bold",
+                          zorder=4)  # fmt: skip
             published = [(bar.paper.mean, place) for place, bar in zip(places, own, strict=True) if bar.paper]
             if published:
                 x, y = zip(*published, strict=True)

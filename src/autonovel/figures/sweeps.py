@@ -19,6 +19,7 @@ class Sweep:
         name: of the figure.
         short: what a value of it is called.
         meaning: the caption's words for it.
+        title: what the picture's title calls it.
         axis: the words under the picture.
         known: what is known of it elsewhere.
         command: how to make the runs.
@@ -28,6 +29,7 @@ class Sweep:
     name: str
     short: str
     meaning: str
+    title: str
     axis: str
     known: str
     command: str
@@ -42,6 +44,7 @@ class Sweep:
 K = Sweep(
     "acc-against-k", "k",
     "k, the number of strongest features that two images must have in common to be taken for the same class",
+    "k",
     "k: strongest features that must agree",
     "The paper reports the best results overall at k = 5 and 7, and results that are in general stable for every k "
     "but 1 (appendix, k in 1, 2, 3, 5, 7, 10, 15, 20, 50; it prints no numbers).",
@@ -51,6 +54,7 @@ K = Sweep(
 GROUP = Sweep(
     "acc-against-group", "group",
     "the number of unlabelled images of a batch that are compared with each other",
+    "the size of groups",
     "unlabelled images compared with each other",
     "The paper compares all unlabelled images of a batch, and has no such figure. The number of steps is the same.",
     "--sweep-group 8,16,32,64",
@@ -140,7 +144,7 @@ def _picture(lines: dict[str, Line], sweep: Sweep) -> Any:
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel(f"{sweep.axis} (log scale)")
         axes.set_ylabel("ACC on unlabelled images (%)")
-        axes.set_title(f"Accuracy against {sweep.short}" + (f" ({next(iter(lines))})" if len(lines) == 1 else ""))
+        axes.set_title(f"Accuracy against {sweep.title}" + (f" ({next(iter(lines))})" if len(lines) == 1 else ""))
         style.plain(axes)
         if sweep.published in values:
             axes.axvline(sweep.published, color=style.SOFT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
