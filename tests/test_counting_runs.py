@@ -282,3 +282,16 @@ def test_a_run_keeps_its_settings_seed_and_folder(counted: tuple[Path, str]) -> 
         assert done.returncode == 2 and told in done.stderr
     done = autonovel("count", TINY, "--out", run)
     assert done.returncode == 2 and "holds a run already" in done.stderr
+
+
+def test_a_count_with_other_settings_does_not_decide(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    given = (TINY, "--new-classes", "auto", "--out", run, *QUICK, "--set", "joint.epochs=1", "--keep-going")
+    assert autonovel("run", *given, "--stages", "1,2").returncode == 0
+    assert autonovel("count", run, "--set", "count.most=3").returncode == 0
+    assert read(run / "count.json")["settings"]["most"] == 3
+    told = autonovel("run", *given, "--resume")
+    assert told.returncode == 0, told.stderr
+    assert "counted with other settings than this run has: counting anew" in told.stdout
+    assert read(run / "count.json")["settings"]["most"] == 15
+    assert read(run / "run.json")["n_new"] == read(run / "count.json")["estimate"]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from autonovel import Discoverer
+from autonovel import Discoverer, open_run
+from autonovel.embedding import embed
 from autonovel.errors import GuardError, InputError, RunFolderError, UsageError
 
 QUICK: dict[str, Any] = {
@@ -201,6 +202,7 @@ def test_a_run_is_not_resumed_with_other_images(tmp_path: Path) -> None:
         ({"settings": {"data.per_class": 5}}, "data.per_class"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 1.5}, "seed is 1.5"),
+        ({"seed": 2**63}, "less than 2 to the 63rd"),
         ({"resume": True}, "give out="),
         ({"resume": True, "overwrite": True, "out": "x"}, "give one"),
         ({"recipe": Path("nowhere.toml")}, "no recipe file"),
@@ -212,3 +214,33 @@ def test_wrong_parameters_are_explained(parameters: dict[str, Any], words: str) 
     images, y = stripes()
     with pytest.raises(UsageError, match=words):
         Discoverer(**({"n_new": 2, "settings": QUICK, "verbose": False} | parameters)).fit(images, y)
+
+
+def test_a_finished_run_is_looked_at_again_with_its_corrections(tmp_path: Path) -> None:
+    images, y = stripes(per_class=20)
+    quick = QUICK | {"pretrain.epochs": 1, "supervised.epochs": 1, "joint.epochs": 1}
+    folder = tmp_path / "run"
+    first = Discoverer(n_new=2, settings=quick, device="cpu", verbose=False, out=folder, keep_going=True).fit(images, y)
+    open_run(folder).rename("new-1", "seven")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    again = clone(first).set_params(resume=True).fit(images, y)
+    assert list(again.classes_) == ["0", "1", "seven", "new-2"]
+    np.testing.assert_array_equal(again.labels_, first.labels_)
+    np.testing.assert_array_equal(again.predict(images), first.predict(images))
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("asked", ["predict", "predict_proba", "transform"])
+def test_answers_are_computed_in_the_arithmetic_of_training(
+    fitted: Discoverer, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    seen: list[bool] = []
+
+    def embedded(*given: Any) -> Any:
+        seen.append(torch.backends.cudnn.allow_tf32)
+        return embed(*given)
+
+    monkeypatch.setattr("autonovel.estimator.embed", embedded)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    getattr(fitted, asked)(stripes(per_class=2)[0])
+    assert seen == [False] and torch.backends.cudnn.allow_tf32

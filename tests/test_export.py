@@ -331,3 +331,24 @@ def test_pictures_stand_upright(files_run: EditedRun, tmp_path: Path) -> None:
     exif[0x0112] = 6  # turned by a quarter
     Image.new("RGB", (40, 20)).save(path, "JPEG", exif=exif)
     assert RunImages(files_run).picture(0).size == (20, 40)
+
+
+def test_a_table_of_no_images_has_its_columns(finished: Path, tmp_path: Path) -> None:
+    table = finished / "discovery.csv"
+    table.write_text(table.read_text().splitlines()[0] + "\n")
+    export_run(finished, "csv", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().startswith("id,path,status,") and not rows_of(tmp_path / "out.csv")
+
+
+def test_images_taken_back_from_an_earlier_junk_are_exported(finished_with_files: Path, tmp_path: Path) -> None:
+    table = finished_with_files / "discovery.csv"
+    lines = table.read_text().splitlines()
+    name, path, *_ = next(csv.reader([lines[-1]]))
+    lines[-1] = ",".join([name, path, "junk", *[""] * (lines[0].count(",") - 2)])
+    table.write_text("\n".join(lines) + "\n")
+    open_run(finished_with_files).move([name], "new-1")
+    export_run(finished_with_files, "fiftyone", tmp_path / "fiftyone")
+    export_run(finished_with_files, "labelstudio", tmp_path / "labelstudio")
+    assert len(json.loads((tmp_path / "fiftyone" / "labels.json").read_text())["labels"]) == len(lines) - 1
+    tasks = json.loads((tmp_path / "labelstudio" / "tasks.json").read_text())
+    assert len(tasks) == len(lines) - 1 and name in {task["data"]["id"] for task in tasks}

@@ -232,6 +232,16 @@ def test_lists_of_paths(tmp_path: Path) -> None:
         paths(bytes([65]) * (3 << 20))
 
 
+def test_a_list_is_read_as_it_is_written() -> None:
+    out, into = os.pipe()
+    with open(out, "rb") as file, open(into, "wb", buffering=0) as writer:
+        writer.write(b"a.png\nb.p")
+        names = listed(file)
+        assert next(names) == "a.png"
+        writer.write(b"ng\n")
+        assert next(names) == "b.png"
+
+
 def test_folders_are_gone_through_in_order_and_once(tmp_path: Path) -> None:
     for name in ("b/2.png", "b/1.png", "a.png", "c/d/e.png"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

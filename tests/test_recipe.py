@@ -157,6 +157,12 @@ def test_overrides_as_a_mapping() -> None:
         ("about=x = y", "about", "x = y"),
         ("joint.augment.crop=2", "joint.augment.crop", 2),
         ("preset=paper", "preset", "paper"),
+        ("data.path=2024-01-01", "data.path", "2024-01-01"),
+        ("data.path=12:30:00", "data.path", "12:30:00"),
+        ("data.path=1_000", "data.path", "1_000"),
+        ("data.path=1e5", "data.path", "1e5"),
+        ("data.path=true", "data.path", "true"),
+        ("data.path='my pictures'", "data.path", "my pictures"),
     ],
 )
 def test_set_reads_values_as_a_person_types_them(text: str, key: str, wanted: Any) -> None:
@@ -208,7 +214,7 @@ def test_an_unknown_key_far_from_all_names_none() -> None:
         ("joint.lr=nan", ["joint.lr", "finite number"]),
         ("joint.ce=1", ["joint.ce", "1", "bool"]),
         ("joint.ce=yes", ["joint.ce", "'yes'", "bool"]),
-        ("joint.batch=1.5", ["joint.batch", "1.5", "str"]),
+        ("joint.batch=1.5", ["joint.batch", "'1.5'", "fixed, merged"]),
         ("joint.frozen=[1.5]", ["joint.frozen", "1.5", "str"]),
         ("joint.frozen=true", ["joint.frozen", "True", "str"]),
         ("pretrain.decay_at=[1.5]", ["pretrain.decay_at", "1.5", "int"]),
@@ -234,6 +240,15 @@ def test_an_unknown_key_far_from_all_names_none() -> None:
         ("=3", ["'=3'", "section.key=value"]),
         ("", ["''", "section.key=value"]),
         ("  =3", ["section.key=value"]),
+        # what has no effect
+        ("centres.frozen=stem", ["frozen_batchnorm and compile have no effect"]),
+        ("centres.compile=true", ["have no effect"]),
+        ("linear.frozen_batchnorm=eval", ["have no effect"]),
+        ("linear.augment.flip=true", ["augment has no effect"]),
+        # names that lead elsewhere, numbers of many digits
+        ("name=../elsewhere", ["name is '../elsewhere'", "no slashes"]),
+        ("name=..", ["give it letters"]),
+        (f"count.new_classes={'9' * 5000}", ["a whole number from 2 on"]),
     ],
 )
 def test_what_is_refused_and_in_which_words(text: str, words: list[str]) -> None:
@@ -553,3 +568,13 @@ def test_an_epoch_of_the_labelled_images_needs_fixed_batches() -> None:
     assert recipe.load("omniglot").recipe.joint.epoch == "labelled"
     as_printed = recipe.load("omniglot", ["preset=paper"]).recipe.joint
     assert (as_printed.epoch, as_printed.batch, as_printed.batch_size) == ("all", "merged", 128)
+
+
+@pytest.mark.parametrize("text", ["2024-01-01", "1_000", "a = b", "'quoted'", 'a "b" c', "ü\x7f", "back\\slash", "#no"])
+def test_an_override_is_read_as_the_value_it_was_made_of(text: str) -> None:
+    assert recipe.parse_overrides([recipe.as_override("data.path", text)]) == {"data.path": text}
+
+
+def test_views_computed_beforehand_leave_nothing_else_to_set() -> None:
+    assert "augment.cached picks among views" in refusal("photos", ["joint.augment.flip=true"])
+    assert value(recipe.load("photos", ["joint.augment.flip=true", "joint.augment.cached=false"]), "joint.augment.flip")

@@ -3,12 +3,14 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from PIL import Image
 
 from autonovel import open_run
+from autonovel.delivery import redraw
 from autonovel.editing.edited import EditedRun
 from autonovel.editing.sorting import JUNK
 from autonovel.errors import RunFolderError, UsageError
@@ -16,6 +18,7 @@ from autonovel.report import cards, gather, tsne
 from autonovel.report.command import page_path, report_run
 from autonovel.report.subject import NONE, corrected
 from autonovel.storage.documents import write_json
+from autonovel.training.display import Silent
 from finished import finished_run
 from runs import autonovel
 from test_report import names, page_data, text_of
@@ -186,3 +189,19 @@ def test_finished_run_without_edits_says_nothing_of_corrections(tmp_path: Path) 
     subject, _ = corrected(open_run(finished_run(tmp_path / "run")))
     top = gather.headline(subject, json.loads((tmp_path / "run" / "results.json").read_text()))
     assert top.details == "" and not subject.by_hand.any()
+
+
+def test_a_report_drawn_anew_finds_images_that_were_moved(finished_with_files: Path, tmp_path: Path) -> None:
+    class Heard(Silent):
+        said = ""
+
+        def say(self, text: str) -> None:
+            self.said += text
+
+    (tmp_path / "my images").rename(tmp_path / "elsewhere")
+    display = Heard()
+    job: Any = SimpleNamespace(folder=finished_with_files, display=display)
+    redraw(job, tmp_path / "elsewhere")
+    assert "data:image" in (finished_with_files / "report.html").read_text() and not display.said
+    redraw(job)
+    assert "data:image" not in (finished_with_files / "report.html").read_text() and "--data" in display.said

@@ -91,3 +91,17 @@ def test_a_run_done_stage_by_stage_ends_with_the_same_numbers(tmp_path: Path, un
         assert done.returncode == 0, done.stderr
         assert (folder / "results.json").exists() == (stages == "3")
     assert numbers(folder) == numbers(undisturbed)
+
+
+@pytest.mark.slow
+def test_a_failed_comparison_leaves_a_run_that_can_be_used(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    systems = ("--set", 'run.systems=["kmeans", "dtc"]', "--set", "dtc.start_lr=1e30")
+    failed = autonovel("run", TINY, *systems, "--out", run, "--device", "cpu")
+    assert failed.returncode != 0 and "dtc" in failed.stderr.lower()
+    assert list(json.loads((run / "results.json").read_text())["failed"]) == ["dtc"]
+    assert autonovel("rename", run, "new-1", "seven").returncode == 0
+    again = autonovel("run", TINY, *systems, "--out", run, "--device", "cpu", "--resume")
+    assert again.returncode == failed.returncode and "nothing was left to do" not in again.stdout
+    assert "seven" in (run / "classes.json").read_text() and "seven" in (run / "report.html").read_text()
+    assert autonovel("evaluate", run).returncode == 0

@@ -159,6 +159,7 @@ def test_a_stale_edit_is_a_conflict_and_changes_nothing(client: httpx.Client, fi
         (b'{"edit": {"edit": "halve", "number": "5"}, "based_on": 0}', "application/json", 400),
         (b'{"edit": {"edit": "explode"}, "based_on": 0}', "application/json", 400),
         (b'{"edit": {"edit": "undo"}}', "application/json", 400),
+        (b'{"edit": {"edit": "junk", "images": ["\\ud800"]}, "based_on": 0}', "application/json", 400),
         (b'{"edit": {"edit": "undo"}, "based_on": true}', "application/json", 400),
         (b'{"edit": {"edit": "undo"}, "based_on": 0}', "text/plain", 415),
         (b"x" * (16 * 2**20 + 1), "application/json", 413),

@@ -13,20 +13,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autonovel import choosing
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
+from autonovel.network_file import kept_config
+from autonovel.parts import spent
+from autonovel.settings import Network
 from autonovel.storage import run_folder, writing
 from autonovel.storage.documents import read_json, replace_file, write_json
 from autonovel.storage.folder_lock import LOCK, check_still_there
 from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import FORMAT, RunFolder, check_format
+from autonovel.training.loop import _seconds_of_finished
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and users of a POSIX system")
 
@@ -630,3 +636,18 @@ def test_a_read_only_folder_is_explained(read_only: Path, action: str) -> None:
     assert done.stdout.startswith("RunFolderError cannot write "), done.stdout + done.stderr
     assert "Permission denied" in done.stdout and "--out" in done.stdout
     assert content(read_only) == before
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"seconds": "long", "chosen": 3, "weights": 1, "edits": "x"}'])
+def test_documents_without_what_is_needed_are_named(tmp_path: Path, content: str) -> None:
+    job: Any = SimpleNamespace(folder=tmp_path)
+    readers: dict[str, Callable[[], object]] = {
+        "stage.json": lambda: _seconds_of_finished(tmp_path),
+        "choice.json": lambda: choosing.seconds_spent(job),
+        "spent.json": lambda: spent(tmp_path),
+        "network.json": lambda: kept_config(tmp_path, Network(name="hf", model="someone/something")),
+    }
+    for name, read in readers.items():
+        (tmp_path / name).write_text(content)
+        with pytest.raises(RunFolderError, match=rf"{name} is damaged, or was not written by autonovel"):
+            read()

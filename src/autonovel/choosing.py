@@ -23,15 +23,16 @@ from autonovel.labels import LABELS
 from autonovel.recipe import flatten, restore
 from autonovel.settings import Joint, Recipe
 from autonovel.storage import writing
-from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FORMAT
+from autonovel.storage.shapes import CHOICE, read_shaped
 from autonovel.systems import run_system
 from autonovel.training.display import Display
 from autonovel.variants import copy_stage
 
 FEWEST_HIDDEN, FEWEST_TAUGHT = 2, 2
 CLEAR = 0.01  # a lead below this is none: the recipe's order decides
-CHOICE = "choice.json"
+FILE = "choice.json"
 MOST_TIMES = 3  # that a trial's epochs may exceed the run's
 
 
@@ -41,11 +42,16 @@ def systems_in_order(job: Job) -> tuple[str, ...]:
     candidates = [name for name in systems if name != record.PIXELS]
     if not job.recipe.run.trials or len(candidates) < 2:
         return systems
-    path = job.folder / CHOICE
-    content = job.ranks.lead(lambda: read_json(path) if path.exists() else None) or _choose(job, candidates)
+    path = job.folder / FILE
+    content = job.ranks.lead(lambda: _chosen_before(path)) or _choose(job, candidates)
     chosen = str(content["chosen"])
     job.ranks.alone(lambda: _keep(job, chosen))
     return chosen, *(name for name in systems if name != chosen)
+
+
+def _chosen_before(path: Path) -> dict[str, Any] | None:
+    """Return what the trials said, if they were made."""
+    return read_shaped(path, CHOICE, ("chosen", "why", "seconds")) if path.exists() else None
 
 
 def _keep(job: Job, chosen: str) -> None:
@@ -56,14 +62,14 @@ def _keep(job: Job, chosen: str) -> None:
 
 def seconds_spent(job: Job) -> dict[str, float]:
     """Return the time a run spent on trials, if it made any."""
-    path = job.folder / CHOICE
-    return {"trials": float(read_json(path)["seconds"])} if path.exists() else {}
+    made = _chosen_before(job.folder / FILE)
+    return {"trials": float(made["seconds"])} if made else {}
 
 
 def told(folder: Path) -> str:
     """Return why the system that delivers does so, or nothing where no trial was to be made."""
-    path = folder / CHOICE
-    return str(read_json(path)["why"]) if path.exists() else ""
+    made = _chosen_before(folder / FILE)
+    return str(made["why"]) if made else ""
 
 
 def _choose(job: Job, candidates: list[str]) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def _chosen(
         "trials": trials,
         "seconds": seconds,
     }
-    write_json(job.folder / CHOICE, content)
+    write_json(job.folder / FILE, content)
     job.display.say(str(content["why"]))
     return content
 

@@ -2,9 +2,11 @@
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from autonovel import agreement, choosing, discovery, doubts, record
+from autonovel.editing.edited import EDITS, EditedRun
 from autonovel.embedding import Embedding
 from autonovel.extraction import shared_stages
 from autonovel.job import Job
@@ -24,8 +26,15 @@ class Outcome:
     results: dict[str, Any]
 
 
-def deliver(job: Job, primary: str, found: Found, records: dict[str, Any], seconds: dict[str, float]) -> Outcome:
-    """Write the model, the embedding, the discovery, the scores and the report."""
+def deliver(
+    job: Job,
+    primary: str,
+    found: Found,
+    records: dict[str, Any],
+    seconds: dict[str, float],
+    failed: dict[str, str],
+) -> Outcome:
+    """Write the model, the embedding, the discovery, the scores and the report; why others ``failed`` is kept too."""
     checkpoint.save_model(job.folder / "model.safetensors", found.model)
     found.embedding.save(job.folder / "embedding.safetensors")
     result = discovery.discover(job.train, found.embedding)
@@ -38,6 +47,8 @@ def deliver(job: Job, primary: str, found: Found, records: dict[str, Any], secon
         new_names = result.names[job.train.n_known :]
         results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
     results["choice"] = choosing.told(job.folder)
+    if failed:
+        results["failed"] = failed
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
     job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
     drawing = time.monotonic()
@@ -49,6 +60,32 @@ def deliver(job: Job, primary: str, found: Found, records: dict[str, Any], secon
     return Outcome(found.model, found.embedding, result, results)
 
 
+def follow_corrections(job: Job) -> None:
+    """Let what was delivered anew follow a person's corrections, if the run was corrected before it was resumed."""
+    if not (job.folder / EDITS).exists():
+        return
+    EditedRun(job.folder).catch_up()
+    if job.recipe.run.report:
+        redraw(job)
+
+
+def redraw(job: Job, data: Path | None = None) -> None:
+    """Write the report of a delivered run anew, with all corrections made; ``data`` is where its images lie now."""
+    try:
+        from autonovel.report.build import PAGE
+        from autonovel.report.command import write_corrected_report
+
+        _, missing = write_corrected_report(job.folder, job.folder / PAGE, data, None, 0, job.display)
+        if missing:
+            job.display.say(missing)
+    except ImportError as error:
+        job.display.say(_no_report(error))
+
+
+def _no_report(error: ImportError) -> str:
+    return f"No report was written: it needs the package {error.name}. Everything else is there."
+
+
 def _draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: dict[str, Any]) -> None:
     """Write the report if it is wanted; its drawing libraries may be missing where a run only trains."""
     if not job.recipe.run.report:
@@ -58,4 +95,4 @@ def _draw(job: Job, embedding: Embedding, found: discovery.Discovery, results: d
 
         write_report(job.folder, job.train, embedding, found, results, job.recipe.run.map_points, job.display)
     except ImportError as error:
-        job.display.say(f"No report was written: it needs the package {error.name}. Everything else is there.")
+        job.display.say(_no_report(error))

@@ -122,6 +122,9 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         with locked, _display(self.verbose) as display:
             train = prepare(train, settings.data, folder, chosen, display)
             record.begin(folder, settings, seed, chosen, train, n_new, ["Discoverer.fit"], loaded.changed)
+            if record.finished(folder):
+                display.say(f"{folder} is finished; nothing was left to do.")
+                return self._take_run(folder)
             job = Job(settings, train, None, n_new, seed, chosen, folder, display, self.keep_going)
             outcome = pipeline.run(job)
             assert outcome is not None  # all stages were asked for
@@ -190,6 +193,10 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Return what the model says of images, and which of them it could see: all, unless some are files."""
         if not hasattr(self, "_model"):
             raise NotFittedError("this Discoverer is not fitted. Call fit(images, y), or Discoverer.load(folder).")
+        with devices.torch_settings(self._model.precision):
+            return self._judge(images)
+
+    def _judge(self, images: Any) -> tuple[Embedding, Integers]:
         if are_paths(images):
             return judge_all(self._model, images, self._settings.data, self._shape)
         pixels: Tensor = resize(image_tensor(images), self._settings.data.size)
@@ -263,16 +270,20 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         path = Path(folder)
         facts = record.finished_facts(path)
-        settings = recipe.restore(facts["recipe"])
-        made = cls(n_new=facts["n_new"], recipe=settings.name, method=facts["primary"], seed=facts["seed"], out=path)
-        made._folder = path
-        train, names = discovery.read(path)
-        made._take_model(load_model(path), settings, names, train.n_known, facts["images"])
-        made._take_answers(train, Embedding.load(path / "embedding.safetensors"))
-        run = EditedRun(path)
+        n_new, name = facts.get("n_new") or 2, facts["recipe"]["name"]
+        return cls(n_new=n_new, recipe=name, method=facts["primary"], seed=facts["seed"], out=path)._take_run(path)
+
+    def _take_run(self, folder: Path) -> "Discoverer":
+        """Be as after the fit that the finished run at ``folder`` was, and after all corrections since."""
+        facts = record.finished_facts(folder)
+        self._folder = folder
+        train, names = discovery.read(folder)
+        self._take_model(load_model(folder), recipe.restore(facts["recipe"]), names, train.n_known, facts["images"])
+        self._take_answers(train, Embedding.load(folder / "embedding.safetensors"))
+        run = EditedRun(folder)
         if run.n_edits:
-            made._take_edits(run)
-        return made
+            self._take_edits(run)
+        return self
 
 
 def _spread(values: Floats, rows: Integers, n: int) -> Floats:
@@ -285,10 +296,10 @@ def _spread(values: Floats, rows: Integers, n: int) -> Floats:
 
 
 def _integer(name: str, value: Any) -> int:
-    """Return a parameter that must be a whole number from 0 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+    """Return a parameter that must be a whole number from 0 on, and no larger than a run's documents hold."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
         auto = ", or 'auto'" if name == "n_new" else ""
-        raise UsageError(f"{name} is {value!r}; give a whole number from 0 on{auto}.")
+        raise UsageError(f"{name} is {value!r}; give a whole number from 0 on, less than 2 to the 63rd{auto}.")
     return int(value)
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autonovel import hub
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import UsageError
 from autonovel.networks import hf
 from autonovel.settings import Network
-from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FORMAT
+from autonovel.storage.shapes import NETWORK, read_shaped
 
 if TYPE_CHECKING:
     from autonovel.job import Job
@@ -34,7 +35,7 @@ def keep_network(job: "Job") -> None:
     }
     path = job.folder / FILE
     if path.exists():
-        if read_json(path)["weights"] != content["weights"]:
+        if read_shaped(path, NETWORK, ("weights",))["weights"] != content["weights"]:
             raise UsageError(
                 f"{network.model} has other weights than when this run began. Resume with the same ones, or start "
                 "anew with --overwrite."
@@ -52,7 +53,4 @@ def kept_config(folder: Path, network: Network) -> dict[str, Any] | None:
     """Return the architecture of the pretrained model in the run at ``folder``; None where its name says it all."""
     if network.name != hf.NAME:
         return None
-    config = read_json(folder / FILE).get("config")
-    if not isinstance(config, dict):
-        raise RunFolderError(f"{folder / FILE} does not describe a network. Finish the run with --resume.")
-    return config
+    return dict(read_shaped(folder / FILE, NETWORK, ("config",))["config"])

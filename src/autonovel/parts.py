@@ -9,6 +9,7 @@ from typing import Any
 from autonovel.settings import Recipe
 from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.run_folder import FORMAT
+from autonovel.storage.shapes import STAGE, read_shaped
 
 RESULTS = "results.json"
 SPENT = "spent.json"
@@ -47,7 +48,7 @@ def spend(folder: Path, seconds: float) -> None:
 
 def spent(folder: Path) -> float:
     """Return the time spent so far on the parts in ``folder``."""
-    return float(read_json(folder / SPENT)["seconds"]) if (folder / SPENT).exists() else 0.0
+    return float(read_shaped(folder / SPENT, STAGE, ("seconds",))["seconds"]) if (folder / SPENT).exists() else 0.0
 
 
 def combine(parts: Parts, folder: Path) -> None:

@@ -22,7 +22,7 @@ from autonovel.counting import counting
 from autonovel.data import share_of
 from autonovel.data.checks import check_problem
 from autonovel.data.crew import deaths_explained
-from autonovel.delivery import Outcome, deliver
+from autonovel.delivery import Outcome, deliver, follow_corrections
 from autonovel.device import precision, torch_settings
 from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.extraction import as_seen, extractor, shared_stages
@@ -85,11 +85,11 @@ def _run(job: Job, seen: Job) -> Outcome | None:
     _, seconds = extractor(seen)
     job.ranks.alone(lambda: doubts.tell_of_rotations_not_learned(seen))
     primary, *others = choosing.systems_in_order(seen)
-    failures: list[AutonovelError] = []
+    failures: dict[str, AutonovelError] = {}
     with _companions(seen, [name for name in others if trains(seen, name)]) as beside:
         found = run_system(seen, primary, job.folder)
         for name in [name for name in others if not _done_here(seen, name, beside, failures)]:
-            with _noting(failures, job.ranks):
+            with _noting(failures, name, job.ranks):
                 beside.wait(name)
     records = {primary: record.system_record(found.embedding, found.seconds, seen.train, *on_test(seen, found))}
     if not job.ranks.first:
@@ -98,25 +98,26 @@ def _run(job: Job, seen: Job) -> Outcome | None:
     for name in others:
         path = job.folder / "systems" / name / "results.json"
         records[name] = read_json(path) if path.exists() else {"scores": None, "seconds": 0.0, "incremental": None}
-    outcome = deliver(job, primary, found, records, seconds)
-    if failures:
-        raise failures[0]
+    outcome = deliver(job, primary, found, records, seconds, {name: str(error) for name, error in failures.items()})
     record.finish(job.folder, job.device)
+    follow_corrections(job)
+    for error in failures.values():
+        raise error  # the run can be used all the same; resumed, it tries the failed systems again
     return outcome
 
 
-def _done_here(job: Job, name: str, beside: Companions, failures: list[AutonovelError]) -> bool:
+def _done_here(job: Job, name: str, beside: Companions, failures: dict[str, AutonovelError]) -> bool:
     """Train a system of the comparison in this process if no other has begun it; tell whether that was so."""
     mine = beside.take_back(name)
     if mine:
-        with _noting(failures, job.ranks):
+        with _noting(failures, name, job.ranks):
             run_side_system(job, name)
     return mine
 
 
 @contextlib.contextmanager
-def _noting(failures: list[AutonovelError], ranks: Ranks) -> Iterator[None]:
-    """Keep an error for the end: what the primary system found is delivered first.
+def _noting(failures: dict[str, AutonovelError], name: str, ranks: Ranks) -> Iterator[None]:
+    """Keep an error of the system ``name`` for the end: what the primary system found is delivered first.
 
     Of several processes, only a failed guard is known to stop all of them at the same place.
     """
@@ -126,7 +127,7 @@ def _noting(failures: list[AutonovelError], ranks: Ranks) -> Iterator[None]:
         stopping.check()  # what a dying child raised may have come before the signal's own
         if ranks.world > 1 and not isinstance(error, GuardError):
             raise
-        failures.append(error)
+        failures[name] = error
 
 
 @contextlib.contextmanager

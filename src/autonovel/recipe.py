@@ -11,6 +11,7 @@ part before its colon is said.
 """
 
 import difflib
+import json
 import math
 import re
 import tomllib
@@ -247,11 +248,19 @@ def _parse_override(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise UsageError(f"--set {text!r} is not of the form section.key=value, such as joint.lr=0.05.")
     try:
-        return key.strip(), tomllib.loads(f"v = {value}")["v"]
+        found = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()  # a bare word: --set preset=paper
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the value of --set {key.strip()} cannot be read: {error}.") from error
+    is_text = isinstance(default_values().get(key.strip()), str)
+    return key.strip(), value.strip() if is_text and not isinstance(found, str) else found  # 2024-01-01 may be a folder
+
+
+def as_override(key: str, value: Any) -> str:
+    """Return ``section.key=value`` that is read as this very value, whatever it looks like."""
+    written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped
+    return f"{key}={written}"
 
 
 def _nearest(key: str, options: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.settings import PLACES, SENTENCES, Recipe
-from autonovel.storage.documents import write_json
+from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.run_folder import FORMAT, check_format
 from autonovel.storage.shapes import run_facts
 from autonovel.training.remedies import may_change, too_late_to_inherit
@@ -48,6 +48,8 @@ def begin(
     if path.exists():
         before = check_format(folder)
         altered = _check_same(before, settings, seed, images, n_new, folder)
+        if finished(folder):
+            return  # looking at it again is no part of it
         gentler = {key: new for key, (_, new) in altered.items()}
         now = {key: before.get(key, {}) | gentler for key in ("recipe", "changed")}
         part |= {"altered": altered} if altered else {}
@@ -171,14 +173,19 @@ def finish(folder: Path, device: torch.device) -> None:
     write_json(folder / "run.json", facts | {"finished": _now(), "peak_memory": devices.peak_memory_bytes(device)})
 
 
-def finished(folder: Path) -> bool:
-    """Tell whether the run in ``folder`` has come to its end."""
+def delivered(folder: Path) -> bool:
+    """Tell whether the run in ``folder`` has delivered, so that it can be looked at, corrected and used."""
     return "finished" in check_format(folder) and (folder / "results.json").exists()
 
 
+def finished(folder: Path) -> bool:
+    """Tell whether nothing is left to do in ``folder``: it has delivered, and no system of its comparison failed."""
+    return delivered(folder) and not read_json(folder / "results.json").get("failed")
+
+
 def finished_facts(folder: Path) -> dict[str, Any]:
-    """Return ``run.json`` of the run in ``folder``, which must have come to its end."""
-    if not finished(folder):
+    """Return ``run.json`` of the run in ``folder``, which must have delivered."""
+    if not delivered(folder):
         raise RunFolderError(f"{folder} is not finished. Go on with it first (--resume, or resume=True in Python).")
     return run_facts(folder)
 

@@ -109,3 +109,9 @@ def test_damage_is_named(damaged: bytes, message: str) -> None:
 def test_what_is_no_such_file_is_refused(content: bytes) -> None:
     with pytest.raises(InputError, match="no MATLAB file of version 5"):
         read_arrays(content, ("X",))
+
+
+def test_an_array_larger_than_any_published_is_refused_before_it_is_unpacked() -> None:
+    bomb = zlib.compress(struct.pack("<II", 14, 2**30) + bytes(1000), 1)
+    with pytest.raises(InputError, match="states an array of 1,073,741,824 bytes"):
+        read_arrays(header() + struct.pack("<II", 15, len(bomb)) + bomb, ("X",))

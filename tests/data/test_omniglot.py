@@ -1,6 +1,7 @@
 """Omniglot as its authors publish it, at the size of a test."""
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,13 @@ def test_check_counts_what_is_there(tree: Path) -> None:
     report = check("omniglot", tree)
     assert [split.count for split in report.splits] == [24 * 6, 7 * 6]
     assert not report.complete  # the real one has more
+
+
+def test_a_drawing_that_would_unpack_to_very_much_is_refused(tmp_path: Path) -> None:
+    packed = omniglot_tree.write(tmp_path / "zips", zipped=True)
+    place = next(path for path in sorted(packed.rglob("*.zip")))
+    with zipfile.ZipFile(place, "a", zipfile.ZIP_DEFLATED) as archive:
+        folder = archive.namelist()[0].split("/")[0]
+        archive.writestr(f"{folder}/Angelic/character01/bomb.png", bytes(3 * 2**20))
+    with pytest.raises(InputError, match="states 3,145,728 bytes for"):
+        omniglot.load(packed, "Angelic")

@@ -10,6 +10,7 @@ import pytest
 from autonovel.data import pixel_cache
 from autonovel.data.files import WHOLE, Entry, FileTable
 from autonovel.data.pixel_cache import CHECK, KEY, PixelCache
+from autonovel.storage import writing
 
 A, B = b"a" * KEY, b"b" * KEY
 PIXELS = np.arange(12, dtype=np.uint8)
@@ -104,3 +105,14 @@ def test_a_key_changes_with_its_file(change: dict[str, object]) -> None:
     assert one.key_of_all(32, 3) != other.key_of_all(32, 3)
     assert one.key(0, 32, 3) != one.key(0, 64, 3) and one.key_of_all(32, 3) != one.key_of_all(64, 3)
     assert one.key(0, 32, 3) == FileTable.of("/elsewhere", [entry]).key(0, 32, 3)
+
+
+def test_a_cache_that_cannot_be_opened_is_left_out(cache: PixelCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(writing.os, "open", refused)
+    assert cache.get(3, A) is None
+    cache.put(3, A, PIXELS)
+    assert cache.get(3, A) is None
+    cache.release()

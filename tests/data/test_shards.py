@@ -112,3 +112,18 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(__import__("sys").modules, "webdataset.gopen", None)
     with pytest.raises(UsageError, match=r"autonovel\[webdataset\]"):
         shards.fetch("https://example.org/0.tar", str(tmp_path))
+
+
+def test_members_that_are_not_there_as_they_are_stated_are_no_images(root: Path) -> None:
+    with tarfile.open(root / "02.tar", "w") as tar:
+        sparse = tarfile.TarInfo("9.png")
+        sparse.type = tarfile.GNUTYPE_SPARSE
+        tar.addfile(sparse)
+    assert "02.tar/9.png" not in load(root)[0].ids
+    write(root / "02.tar", {"9.png": png(0)})
+    content = bytearray((root / "02.tar").read_bytes())
+    content[124:135], content[148:156] = b"%011o" % 2**32, b" " * 8
+    content[148:155] = b"%06o\0" % sum(content[:512])
+    (root / "02.tar").write_bytes(content)
+    with pytest.raises(InputError, match=r"not a whole, uncompressed tar file \(9\.png goes beyond its end"):
+        load(root)

@@ -24,6 +24,7 @@ INPUTS: tuple[BadInput, ...] = (
     table("split", "a split there is not", b"path,label,split\na.png,cat,\nb.png,,dev\n", "has the split 'dev'"),
     table("blank-test", "a test image without a label", b"path,label,split\na.png,cat,\nb.png,,test\n", "has no label"),
     table("huge-cell", "a cell of two million characters", ROWS + b"x" * 2_000_000 + b",cat\n", "cannot be read"),
+    table("huge-header", "a column name of a million characters", b"x" * 10**6 + b",label\n", "cannot be read"),
     table("open-quote", "a quote that never closes", ROWS + b'"' + b"z" * 1_500_000, "cannot be read"),
     table("a-picture", "a picture under a table's name", encoded(colour(1), "PNG"), "NUL characters"),
     table("no-parquet", "words under a Parquet table's name", b"PAR1 words PAR1", "as Parquet", "table.parquet"),

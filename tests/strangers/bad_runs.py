@@ -36,6 +36,7 @@ RUNS: tuple[BadInput, ...] = (
     document("run.json", "a recipe that is a list", changed(recipe=[1]), "recipe is '[1]' where an object is needed"),
     document("run.json", "a recipe without a name", changed(recipe={}), "its recipe has no name"),
     document("run.json", "no seed", changed(seed=...), "lacks seed"),
+    document("run.json", "nothing but its format", lambda content: b'{"format": 1}', "lacks recipe", "count"),
     document("run.json", "images of three numbers", changed(images=[1, 2, 3]), "not four"),
     document("discovery.csv", "missing", lambda content: None, "cannot be read"),
     document("discovery.csv", "bytes that are no text", lambda content: b"\xff" + content, "cannot be read"),

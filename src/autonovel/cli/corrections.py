@@ -1,4 +1,4 @@
-"""The commands that look at, correct and export a finished run; as thin and as late to import as ``cli.py``."""
+"""The commands that look at, correct and export a finished run; as thin and as late to import as all others."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

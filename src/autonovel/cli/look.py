@@ -1,4 +1,4 @@
-"""The commands that look at runs, recipes and this machine; as thin and as late to import as ``cli.py``."""
+"""The commands that look at runs, recipes and this machine; as thin and as late to import as all others."""
 
 from pathlib import Path
 from typing import Annotated

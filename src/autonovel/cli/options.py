@@ -1,7 +1,7 @@
 """Arguments and options that several commands have, each with its words in one place."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,8 @@ Moved = Annotated[Path | None, typer.Option("--data", help="Folder of the images
 Benchmark = Annotated[Path | None, typer.Option("--data", help="Folder of the benchmark's files.")]
 RecipeName = Annotated[str, typer.Argument(help="Name of a recipe, or path to a TOML file.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder. Default: runs/RECIPE-seedN.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")]
+SEEDS: Any = {"min": 0, "max": 2**62}  # a run's documents hold numbers to 2**63, and more seeds may follow the first
+Seed = Annotated[int, typer.Option("--seed", **SEEDS, help="Seed of every random draw.")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="STAGE.KEY=VALUE", help="Override a setting; repeatable.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from autonovel.cli.errors import plain_errors
-from autonovel.cli.options import PANEL, Device, FinishedRun, KeepGoing, Moved, Overwrite, Resume, Sets
+from autonovel.cli.options import PANEL, SEEDS, Device, FinishedRun, KeepGoing, Moved, Overwrite, Resume, Sets
 
 
 def add_refine_command(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def add_refine_command(app: typer.Typer) -> None:
             typer.Option("--new-classes", metavar="N|auto", help="Classes still to be discovered. Default: the rest."),
         ] = "",
         out: Annotated[Path | None, typer.Option("--out", help="New run folder. Default: RUN-refined.")] = None,
-        seed: Annotated[int | None, typer.Option("--seed", min=0, help="Default: that of RUN.")] = None,
+        seed: Annotated[int | None, typer.Option("--seed", **SEEDS, help="Default: that of RUN.")] = None,
         sets: Sets = None,
         device: Device = "auto",
         data: Moved = None,

@@ -1,4 +1,4 @@
-"""The command that writes the report of a finished run anew; as thin and as late to import as ``cli.py``."""
+"""The command that writes the report of a finished run anew; as thin and as late to import as all others."""
 
 from pathlib import Path
 from typing import Annotated

@@ -7,6 +7,7 @@ import typer
 
 from autonovel.cli.errors import plain_errors
 from autonovel.cli.options import (
+    SEEDS,
     AsJson,
     Benchmark,
     Device,
@@ -92,7 +93,7 @@ def add_run_commands(app: typer.Typer) -> None:
         recipe: RecipeName,
         data: Benchmark = None,
         seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
-        first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="The first seed; others follow it.")] = 0,
+        first_seed: Annotated[int, typer.Option("--first-seed", **SEEDS, help="The first seed; others follow it.")] = 0,
         out: Annotated[Path, typer.Option("--out", help="Folder for the run folders RECIPE-seedN.")] = Path("runs"),
         ablations: Annotated[
             bool,
@@ -150,7 +151,7 @@ def add_run_commands(app: typer.Typer) -> None:
         out: Annotated[
             Path | None, typer.Option("--out", help="Run folder for RECIPE. Default: runs/RECIPE-seedN.")
         ] = None,
-        seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed for RECIPE. Default: 0.")] = None,
+        seed: Annotated[int | None, typer.Option("--seed", **SEEDS, help="Seed for RECIPE. Default: 0.")] = None,
         sets: Sets = None,
         device: Device = "auto",
         as_json: AsJson = False,
@@ -168,13 +169,15 @@ def add_run_commands(app: typer.Typer) -> None:
 
 def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:
     """Return the settings that options of their own stand for, then those of --set, which win."""
-    own = [f"data.path={data}"] if data else []
-    return own + ([f"count.new_classes={new_classes}"] if new_classes else []) + (sets or [])
+    from autonovel.recipe import as_override
+
+    own = [as_override("data.path", str(data))] if data else []
+    return own + ([as_override("count.new_classes", new_classes)] if new_classes else []) + (sets or [])
 
 
 def _whole_numbers(option: str, text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() and 0 < int(part) < 10**6 for part in parts):
+    if not all(part.isdecimal() and len(part) < 7 and int(part) > 0 for part in parts):
         raise UsageError(f"{option} is {text!r}; give whole numbers with commas between them, such as 1,5,10.")
     return [int(part) for part in parts]
 

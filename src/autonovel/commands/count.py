@@ -5,16 +5,13 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.terminal import TerminalDisplay
-
-if TYPE_CHECKING:
-    from autonovel.job import Job
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,8 @@ class _Asked:
     loaded: recipe.Loaded
     seed: int
     device: str
-    begun: bool
+    data: Path | None  # where its images lie now, if it was said
+    begun: bool = True
 
 
 def count_classes(
@@ -62,7 +60,7 @@ def _in_run(
     folder: Path, data: Path | None, out: Path | None, seed: int | None, sets: list[str], device: str | None
 ) -> _Asked:
     from autonovel.data.table import moved
-    from autonovel.storage.run_folder import check_format
+    from autonovel.storage.shapes import run_facts
 
     if not (folder / "run.json").exists():
         raise UsageError(
@@ -71,7 +69,7 @@ def _in_run(
         )
     if out is not None or seed is not None:
         raise UsageError(f"{folder} is a run with a folder and a seed of its own; leave --out and --seed away.")
-    facts = check_format(folder)
+    facts = run_facts(folder, ("recipe", "seed", "device"))
     then = dict(facts["recipe"])
     changed = recipe.parse_overrides(sets)
     misplaced = [key for key in changed if not key.startswith("count.") or key == "count.new_classes"]
@@ -80,7 +78,7 @@ def _in_run(
     if then.get("data.source") == "arrays":
         raise UsageError(f"the images of {folder} came from Python and are not at hand; use Discoverer(n_new='auto').")
     settings = recipe.restore(then | changed | ({"data.path": moved(then["data.path"], data)} if data else {}))
-    return _Asked(folder, recipe.Loaded(settings, {}), int(facts["seed"]), device or facts["device"], begun=True)
+    return _Asked(folder, recipe.Loaded(settings, {}), int(facts["seed"]), device or facts["device"], data)
 
 
 def _of_recipe(
@@ -88,7 +86,7 @@ def _of_recipe(
 ) -> _Asked:
     if "/" in name and not name.endswith(".toml"):
         raise RunFolderError(f"there is no run folder {name}. Name the folder of a run, or a recipe such as demo.")
-    place = [f"data.path={data}"] if data else []
+    place = [recipe.as_override("data.path", str(data))] if data else []
     loaded = recipe.load(name, [*place, "count.new_classes=auto", *sets])
     if loaded.recipe.count.new_classes != "auto":
         raise UsageError("--set count.new_classes says how many new classes there are; then there is nothing to count.")
@@ -98,7 +96,7 @@ def _of_recipe(
             f"{folder} holds a run already. Count in it with `autonovel count {folder}`, or choose another folder "
             "with --out."
         )
-    return _Asked(folder, loaded, seed or 0, device or "auto", begun=False)
+    return _Asked(folder, loaded, seed or 0, device or "auto", data, begun=False)
 
 
 def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
@@ -108,6 +106,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
     from autonovel.data.prepare import prepare_both
+    from autonovel.delivery import redraw
     from autonovel.extraction import as_seen
     from autonovel.job import Job
     from autonovel.storage.run_folder import RunFolder, check_format
@@ -127,21 +126,10 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
         job = Job(settings, train, test, None, seed, chosen, folder, display)
         with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display):
             content = counting.count(as_seen(job))
-        if record.finished(folder):
-            _redraw(job)
+        if record.delivered(folder):
+            display.say("Drawing the report anew, with the count in it.")
+            redraw(job, asked.data)
     return content
-
-
-def _redraw(job: "Job") -> None:
-    """Write the report of a finished run anew, with the count in it and all corrections made."""
-    job.display.say("Drawing the report anew, with the count in it.")
-    try:
-        from autonovel.report.build import PAGE
-        from autonovel.report.command import write_corrected_report
-
-        write_corrected_report(job.folder, job.folder / PAGE, None, None, 0, job.display)
-    except ImportError as error:
-        job.display.say(f"No report was written: it needs the package {error.name}. Everything else is there.")
 
 
 def _print(console: Console, content: dict[str, Any], folder: Path, seconds: float) -> None:

@@ -1,6 +1,5 @@
 """`autonovel discover`: from a folder of pictures to new classes, with nothing to set up."""
 
-import json
 import os
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def discover(
     say(console, *found.told())
     made = planning.plan(found, wish, chosen.type)
     settings = WHOLE_FOLDER | {"data.source": source_of(place), "data.path": str(place)} | made.settings
-    changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()] + sets
+    changes = [recipe.as_override(key, value) for key, value in settings.items()] + sets
     _announce(console, made, changes, folder, found.classes, found.unlabelled, device)
     run_recipe(made.recipe, folder, seed, changes, device, resume, overwrite, keep_going, announced=True)
     say(console, *_outcome(folder))

@@ -1,6 +1,7 @@
 """What the commands do that look at something: results, recipes, tables, figures, datasets."""
 
 import json
+import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     from autonovel import device as devices
     from autonovel import record
     from autonovel.data import sources
-    from autonovel.data.prepare import prepare_both
+    from autonovel.data.prepare import adopt_surveys, prepare_both
     from autonovel.data.table import moved
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
@@ -91,18 +92,21 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     chosen = devices.pick(device)
     train, test, _ = sources.load(settings, int(facts["seed"]), path)
     once = replace(settings.data, cache="off" if settings.data.cache == "auto" else settings.data.cache)
-    train, test = prepare_both(train, test, once, path, chosen, Silent())
-    train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
     model = load_model(path).to(chosen)
     model.precision = devices.precision(settings.network.precision, chosen)
-    found = embed(model, train.images)
     results = read_results(path / "results.json")
+    with tempfile.TemporaryDirectory() as own, devices.torch_settings(model.precision):
+        adopt_surveys(Path(own), [path])  # the run folder itself may be another's to write to
+        train, test = prepare_both(train, test, once, Path(own), chosen, Silent())
+        train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
+        found = embed(model, train.images)
+        judged = test if found.is_grown(train.n_known) else None  # test images judge a grown head alone
+        on_judged = embed(model, judged.images) if judged else None
     results["systems"][facts["primary"]] = record.system_scores(train, found)
-    judged = test if found.is_grown(train.n_known) else None  # test images judge a grown head alone
-    joint = record.joint_scores(train, found, judged, embed(model, judged.images) if judged else None)
-    results["incremental"] = joint or results["incremental"]
+    joint = record.joint_scores(train, found, judged, on_judged)
+    results["incremental"] = joint or results.get("incremental")
     if joint:
-        results.setdefault("joint_classifiers", {})[facts["primary"]] = joint
+        results["joint_classifiers"] = (results.get("joint_classifiers") or {}) | {facts["primary"]: joint}
     if as_json:
         print(json.dumps(results, indent=2))
     else:

@@ -23,6 +23,7 @@ from autonovel.outcome import listed, next_steps, say
 from autonovel.settings import PLACES, Recipe
 from autonovel.storage.documents import read_json
 from autonovel.storage.run_folder import FORMAT, LABELS, REFINED
+from autonovel.storage.shapes import REFINED_FROM, read_shaped
 from autonovel.words import counted, of_images
 
 REFINED_NAME = re.compile(r"(.*)-refined(?:-(\d+))?")
@@ -86,9 +87,9 @@ def _edits_followed(run: EditedRun, target: Path) -> int | None:
     """Return how many edits the run in ``target`` was begun with: later ones are not for it."""
     if not (target / REFINED).exists():
         return None
-    about = read_json(target / REFINED)
-    if about.get("digest") != run.facts["digest"]:
-        raise UsageError(f"{target} goes on from {about.get('run')}, not from {run.folder}. Choose another --out.")
+    about = read_shaped(target / REFINED, REFINED_FROM, ("run", "digest", "edits"))
+    if about["digest"] != run.facts["digest"]:
+        raise UsageError(f"{target} goes on from {about['run']}, not from {run.folder}. Choose another --out.")
     n, now = int(about["edits"]), run.n_edits
     if now > n:
         later = f"{now - n} edit{'s' if now - n > 1 else ''} of {run.folder} came later and are not followed"

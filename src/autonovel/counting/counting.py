@@ -1,7 +1,9 @@
 """Counting the new classes of a run, where nobody said how many there are."""
 
+import json
 import math
 import time
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from autonovel.data import ImageSet
 from autonovel.job import Job
 from autonovel.settings import Count, Recipe
 from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.shapes import COUNT, read_shaped
 
 AUTO, PUBLISHED = "auto", "published"
 
@@ -37,12 +40,24 @@ def number_of_new_classes(job: Job) -> int:
     known: int | None = job.ranks.lead(lambda: read_json(job.folder / "run.json").get("n_new"))
     if known is not None:
         return int(known)
-    path = job.folder / "count.json"
-    found = job.ranks.lead(lambda: read_json(path) if path.exists() else None) or count(job)
+    found = job.ranks.lead(lambda: _counted_before(job)) or count(job)
     number = taken(found, job.recipe.count)
     job.ranks.alone(lambda: record.counted(job.folder, number))
     job.display.say(f"{in_words(found)}{why_taken(number, found, job.recipe.count)}")
     return number
+
+
+def _counted_before(job: Job) -> dict[str, Any] | None:
+    """Return the count in the run folder, if it was made with the settings of this run."""
+    path = job.folder / "count.json"
+    if not path.exists():
+        return None
+    found = read_shaped(path, COUNT, ("estimate", "settings", "seed", "seconds"))
+    own = json.loads(json.dumps({"settings": asdict(job.recipe.count), "seed": job.seed}))  # as written and read
+    if {key: found[key] for key in own} == own:
+        return found
+    job.display.say(f"{path} was counted with other settings than this run has: counting anew.")
+    return None
 
 
 def taken(found: dict[str, Any], settings: Count) -> int:

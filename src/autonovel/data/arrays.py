@@ -36,7 +36,7 @@ def _from_numpy(images: Any) -> Tensor:
         array = np.asarray(images)
     except ValueError as error:
         raise InputError(f"the images do not form one array ({error}); all must have one size.") from error
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:  # NumPy's long doubles are foreign to torch
         raise InputError(f"the images are of type {array.dtype}; give integers 0–255 or floats in [0, 1].")
     if array.dtype.kind in "iu" and array.size and array.dtype != np.uint8:
         low, high = int(array.min()), int(array.max())

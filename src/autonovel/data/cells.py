@@ -53,7 +53,10 @@ def _text(path: Path, content: bytes) -> Cells:
     header = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(DELIMITERS, key=header.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    columns = _columns(next((row for row in reader if row), []))
+    try:
+        columns = _columns(next((row for row in reader if row), []))
+    except csv.Error as error:
+        raise InputError(f"the first line of {path} cannot be read: {error}.") from error
     return Cells(columns, _lines(path, reader, columns), notes)
 
 

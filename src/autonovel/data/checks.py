@@ -272,8 +272,8 @@ def _check_stage(stage: Stage, trunk: Trunk, side: int) -> None:
             f"frozen names all blocks of this network ({', '.join(trunk.blocks)}), so only heads would learn. "
             "Leave at least the last one out."
         )
-    shift = stage.augment.reflect_shift
+    shift, side = stage.augment.reflect_shift, stage.augment.side or side
     if shift >= side:
         raise UsageError(
-            f"augment.reflect_shift is {shift}, but images have only {side} pixels a side. Choose a smaller shift."
+            f"augment.reflect_shift is {shift}, but views have only {side} pixels a side. Choose a smaller shift."
         )

@@ -5,6 +5,7 @@ the way through the network is ours, since pooch starts every download anew.
 """
 
 import contextlib
+import functools
 import http
 import http.client
 import importlib
@@ -92,7 +93,7 @@ def _hand_over(partial: Path, output: Path) -> None:
     """Give what was downloaded to pooch, which moves it to its place; until it is there, it can still be found."""
     linked = output.with_name(output.name + LINK)
     try:
-        os.link(partial, linked)
+        writing.place_file(linked, functools.partial(os.link, partial))
     except OSError:  # a file system without links
         writing.rename(partial, output)
     else:

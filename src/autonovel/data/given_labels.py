@@ -47,7 +47,7 @@ class GivenLabels:
     def read(cls, path: Path) -> "GivenLabels":
         """Return the table at ``path``."""
         try:
-            with path.open(newline="", encoding="utf-8") as file:
+            with path.open(newline="", encoding="utf-8-sig") as file:
                 table = csv.DictReader(file)
                 columns = tuple(table.fieldnames or ())
                 rows = plain_rows(table)

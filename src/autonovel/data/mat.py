@@ -19,6 +19,7 @@ MATRIX, COMPRESSED = 14, 15
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}  # types of data
 OF_NUMBERS = range(6, 16)  # classes of arrays, from double to uint64; others are of text, cells and the like
 COMPLEX = 0x800
+LARGEST = 2**28  # bytes of an array: the largest published one that we read has 225 million
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def _inflated(data: memoryview, order: str) -> Element:
     try:
         head = zlib.decompressobj().decompress(data, TAG)
         size = _tag(memoryview(head), order)[1] if len(head) == TAG else 0
+        if size > LARGEST:
+            raise InputError(f"states an array of {size:,} bytes, larger than any of the published files.")
         return _next(memoryview(zlib.decompressobj().decompress(data, TAG + size)), order)[0]
     except zlib.error as error:
         raise InputError(f"is damaged: a piece cannot be unpacked ({error}).") from error

@@ -23,6 +23,7 @@ from autonovel.data.splits import LabelledImages
 from autonovel.errors import InputError, UsageError
 
 SIDE = 105  # pixels of a drawing as published
+LARGEST_DRAWING = 2**20  # bytes, unpacked; as published they have a few hundred
 
 Drawing = tuple[PurePosixPath, Callable[[], bytes]]
 
@@ -98,12 +99,12 @@ def _drawings(place: Path) -> Iterator[list[Drawing]]:
         yield [(PurePosixPath(path.relative_to(place.parent).as_posix()), path.read_bytes) for path in files]
         return
     with zipfile.ZipFile(place) as archive:
-        names = [PurePosixPath(entry) for entry in archive.namelist()]
-        yield [
-            (name, functools.partial(archive.read, str(name)))
-            for name in names
-            if len(name.parts) == 4 and name.suffix == ".png"
-        ]
+        found = [(PurePosixPath(entry.filename), entry) for entry in archive.infolist()]
+        drawings = [(name, entry) for name, entry in found if len(name.parts) == 4 and name.suffix == ".png"]
+        for name, entry in drawings:
+            if entry.file_size > LARGEST_DRAWING:
+                raise InputError(f"states {entry.file_size:,} bytes for {name}, too many for a drawing of 105×105.")
+        yield [(name, functools.partial(archive.read, entry)) for name, entry in drawings]
 
 
 def _check_counts(by_name: dict[str, list[Drawing]], alphabet: str, count: int) -> None:

@@ -4,6 +4,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedIOBase
 from typing import BinaryIO
 
 import numpy as np
@@ -61,7 +62,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def listed(file: BinaryIO) -> Iterator[str]:
     """Return the paths in a list: one a line, or with NUL after each where the list has any, as ``find -print0``."""
-    first = file.read(PIECE)
+    assert isinstance(file, BufferedIOBase)  # both standard input and open files are; others cannot read what is there
+    first = b""
+    while not (b"\0" in first or b"\n" in first) and len(first) < PIECE and (piece := file.read1(PIECE)):
+        first += piece  # as it comes: whoever writes the list may wait for the answers
     end = b"\0" if b"\0" in first else b"\n"
     rest = first.removeprefix(b"\xef\xbb\xbf")
     while True:
@@ -69,7 +73,7 @@ def listed(file: BinaryIO) -> Iterator[str]:
         for name in whole:
             if tidy := name if end == b"\0" else name.rstrip(b"\r"):
                 yield os.fsdecode(tidy)
-        piece = file.read(PIECE)
+        piece = file.read1(PIECE)
         if not piece:
             break
         if len(rest) > LONGEST:

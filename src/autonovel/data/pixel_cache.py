@@ -6,7 +6,6 @@ that check and is decoded again: nothing needs a lock, an order of writes or a r
 """
 
 import mmap
-import os
 import shutil
 import zlib
 from pathlib import Path
@@ -30,7 +29,7 @@ class PixelCache:
         self.record = size + KEY + CHECK
         self._file: int | None = None
         self._map: mmap.mmap | None = None
-        self._full = False
+        self._closed = False  # where the disk is full, or the file cannot be opened: then images are decoded each time
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_file": None, "_map": None}
@@ -48,14 +47,22 @@ class PixelCache:
 
     def _open(self) -> mmap.mmap:
         if self._map is None:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-            if os.fstat(self._file).st_size != self.bytes_needed:
-                os.ftruncate(self._file, self.bytes_needed)  # a hole: disk is taken as records are written
+            self._file = writing.open_records(self.path, self.bytes_needed)
             self._map = mmap.mmap(self._file, self.bytes_needed, access=mmap.ACCESS_READ)
         return self._map
 
+    def _can_be_opened(self) -> bool:
+        if self._map is None and not self._closed:
+            try:
+                self._open()
+            except OSError:
+                self._closed = True
+        return self._map is not None
+
     def get(self, slot: int, key: bytes) -> NDArray[np.uint8] | None:
         """Return the pixels in ``slot`` if they are those of ``key`` and whole."""
+        if not self._can_be_opened():
+            return None
         start = slot * self.record
         record = self._open()[start : start + self.record]
         body, check = record[:-CHECK], record[-CHECK:]
@@ -65,16 +72,15 @@ class PixelCache:
 
     def put(self, slot: int, key: bytes, pixels: NDArray[np.uint8]) -> None:
         """Keep ``pixels`` in ``slot``; once the disk is full, nothing more is kept."""
-        if self._full:
+        if self._closed or not self._can_be_opened():
             return
-        self._open()
         assert self._file is not None
         body = pixels.tobytes() + key
         try:
             record = body + zlib.crc32(body).to_bytes(CHECK, "little")
             writing.write_at(self._file, record, slot * self.record, self.path)
         except OSError:
-            self._full = True  # written through the file, not the map, so that a full disk is an error, not a signal
+            self._closed = True  # written through the file, not the map, so that a full disk is an error, not a signal
 
     def release(self) -> None:
         """Let go of the mapped pages, which count as this process's memory; the system keeps what it has room for."""

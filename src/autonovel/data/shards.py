@@ -20,6 +20,7 @@ from autonovel.storage import writing
 
 TEST = "test"
 LABEL = "cls"
+WHOLE_FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)  # members that lie in the tar file as they are; sparse ones do not
 
 
 def load(place: str, cache: str) -> tuple[Listing, Listing | None]:
@@ -47,8 +48,10 @@ def _listing(root: Path, shards: list[str]) -> Listing:
         try:
             with tarfile.open(root / shard, "r:") as tar:
                 for member in tar:
-                    if not member.isreg():
+                    if member.type not in WHOLE_FILES:
                         continue
+                    if member.offset_data + member.size > status.st_size:
+                        raise tarfile.ReadError(f"{member.name} goes beyond its end")
                     folder, _, name = member.name.rpartition("/")
                     stem, _, extension = name.partition(".")
                     sample = f"{shard}/{folder}/{stem}" if folder else f"{shard}/{stem}"

@@ -8,6 +8,7 @@ interrupted goes on, and runs that have files in common take each other's blocks
 import hashlib
 import json
 import os
+import shutil
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -87,9 +88,16 @@ def adopt_blocks(folder: Path, base: Path) -> None:
         if not (folder / block.name).exists():
             try:
                 writing.make_folder(folder)
-                writing.place_file(folder / block.name, partial(os.link, block))
-            except OSError:  # another disk, or one without links: the files are looked at again
+                writing.place_file(folder / block.name, partial(_link_or_copy, block))
+            except OSError:  # the files are looked at again
                 return
+
+
+def _link_or_copy(source: Path, to: Path) -> None:
+    try:
+        os.link(source, to)
+    except OSError:  # another disk, or one without links
+        shutil.copyfile(source, to)
 
 
 def _place(pixels: FilePixels, folder: Path) -> Path:

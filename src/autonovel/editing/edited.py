@@ -20,6 +20,7 @@ from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import subfolder_lock
 
 EDITS, CLASSES = "edits.jsonl", "classes.json"
+MADE_BY_EDITS = ("found_class", "by_hand")  # columns beside those of discovery.csv
 
 
 class EditConflictError(EditError):
@@ -93,7 +94,7 @@ class EditedRun(FoundRun):
         with subfolder_lock(self.folder):
             journal = Journal(self.folder / EDITS)
             self._take(journal)
-            self._catch_up()
+            self.catch_up()
             if based_on is not None and based_on != len(self._edits):
                 raise EditConflictError(
                     f"the classes have changed since: the edit is based on {based_on} edits, and there are "
@@ -117,8 +118,8 @@ class EditedRun(FoundRun):
                 raise  # the run was deleted meanwhile, and the edit with it
             self.behind = f"The edit is kept, but classes.json does not show it yet: {error} The next edit writes both."
 
-    def _catch_up(self) -> None:
-        """Derive ``classes.json`` anew where a kill or a full disk came between the last edit and it."""
+    def catch_up(self) -> None:
+        """Derive ``classes.json`` anew where a kill, a full disk or a resumed run came between the last edit and it."""
         if self._edits and read_json(self.folder / CLASSES).get("edits", 0) != len(self._edits):
             self._write_classes()
 
@@ -239,7 +240,7 @@ class EditedRun(FoundRun):
         was = {name: number for number, name in found.names.items()}
         out = []
         for row, number, before in zip(self.table, sorting.class_of.tolist(), found.class_of.tolist(), strict=True):
-            new = row | {"found_class": row["class_name"], "by_hand": ""}
+            new = row | dict(zip(MADE_BY_EDITS, (row["class_name"], ""), strict=True))
             if number != UNREADABLE:
                 second = sorting.answers[was[row["second_class"]]] if row["second_class"] in was else UNREADABLE
                 new |= {

@@ -86,8 +86,9 @@ class Sorting:
         for number, called in self.names.items():
             if called == name:
                 return number
-        if str(name).lstrip("#").isdecimal() and int(str(name).lstrip("#")) in self.names:
-            return int(str(name).lstrip("#"))
+        digits = str(name).lstrip("#")
+        if digits.isdecimal() and len(digits) < 10 and int(digits) in self.names:
+            return int(digits)
         raise EditError(f"there is no class {str(name)!r}. The classes are {describe_classes(self)}.")
 
     def check_class(self, number: int) -> None:

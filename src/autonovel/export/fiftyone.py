@@ -22,7 +22,7 @@ def write(job: Export, path: Path) -> str:
     numbers = {name: number for number, name in enumerate(job.class_names)}
     names, labels = FreeNames(by_stem=True), {}
     for row, line in job.watched(enumerate(job.rows)):
-        if not line["found_class"]:  # a file that could not be read
+        if job.unreadable(row):
             continue
         file = job.put(row, path / "data", names)
         labels[os.path.splitext(file)[0]] = _label(numbers, line)

@@ -14,6 +14,7 @@ from autonovel.data.decode import UnreadableError, quiet
 from autonovel.data.files import open_file
 from autonovel.data.headers import read_header
 from autonovel.editing.edited import EditedRun
+from autonovel.editing.sorting import UNREADABLE
 from autonovel.errors import InputError, UsageError
 from autonovel.run_images import RunImages
 from autonovel.storage import writing
@@ -54,6 +55,10 @@ class Export:
         """Say so if there are no images to export."""
         if self.images.missing:
             raise UsageError(f"this export needs the images. {self.images.missing} Export csv instead, or onnx.")
+
+    def unreadable(self, row: int) -> bool:
+        """Tell whether the file of an image could not be read."""
+        return bool(self.run.sorting.class_of[row] == UNREADABLE)
 
     def kept(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield the images that are in a class, with their rows; junk and unreadable files are not."""

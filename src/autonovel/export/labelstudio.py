@@ -22,7 +22,7 @@ def write(job: Export, path: Path) -> str:
     writing.make_folder(path / "images")
     names, tasks = FreeNames(), []
     for row, line in job.watched(enumerate(job.rows)):
-        if line["found_class"]:  # all but files that could not be read
+        if not job.unreadable(row):
             file = job.put(row, path / "images", names)
             tasks.append(_task(line, f"{job.dest.name}/images/{file}"))
     writing.write_file(path / "tasks.json", json.dumps(tasks, ensure_ascii=False, indent=1).encode())

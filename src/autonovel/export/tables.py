@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from autonovel.editing.edited import MADE_BY_EDITS
+from autonovel.editing.found import COLUMNS
 from autonovel.export.job import Export
 from autonovel.spreadsheet import harmless_line, line
 from autonovel.storage import writing
@@ -9,7 +11,7 @@ from autonovel.storage import writing
 
 def write(job: Export, path: Path) -> str:
     """Write the table to ``path``."""
-    columns = list(job.rows[0])
+    columns = [*COLUMNS, *MADE_BY_EDITS]
     rows = "".join(harmless_line(columns, row) for row in job.rows)
     writing.replace_file(path, (line(columns) + rows).encode())
     return f"{len(job.rows):,} rows."

@@ -16,6 +16,7 @@ from autonovel.editing.edited import EditConflictError
 from autonovel.errors import AutonovelError, RunFolderError
 from autonovel.review.guard import Guard
 from autonovel.review.view import View
+from autonovel.visible import visible
 
 LARGEST_REQUEST = 16 * 2**20  # bytes: the names of 100,000 images
 STATIC = {
@@ -122,7 +123,7 @@ def _is_number(text: str) -> bool:
 
 
 def _error(text: str, status: int) -> Response:
-    return JSONResponse({"error": text}, status_code=status)
+    return JSONResponse({"error": visible(text)}, status_code=status)
 
 
 def _static(name: str) -> Response:

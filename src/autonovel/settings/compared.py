@@ -89,6 +89,7 @@ class Centres(Stage):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _refuse_for_frozen(self)
         if replace(self.augment, cached=False) != Augment():
             raise UsageError(
                 "augment has no effect on this classifier, whose images are features computed once: of the views of "
@@ -108,8 +109,15 @@ class Linear(Stage):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.frozen or self.augment != Augment() or self.compile:
-            raise UsageError(
-                "frozen, compile and augment have no effect on a linear classifier of features that are frozen and "
-                "computed once, from the plain images; leave them out."
-            )
+        _refuse_for_frozen(self)
+        if self.augment != Augment():
+            raise UsageError("augment has no effect on a linear classifier of plain images' features; leave it out.")
+
+
+def _refuse_for_frozen(stage: Stage) -> None:
+    """Refuse what has no effect on a classifier of features that are frozen and computed once."""
+    if stage.frozen or stage.compile or stage.frozen_batchnorm != Stage().frozen_batchnorm:
+        raise UsageError(
+            "frozen, frozen_batchnorm and compile have no effect on a classifier of features that are frozen and "
+            "computed once; leave them out."
+        )

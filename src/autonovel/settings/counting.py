@@ -57,7 +57,7 @@ class Count(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         asked = self.new_classes
-        if asked not in ("", "auto", "published") and not (asked.isdecimal() and 2 <= int(asked) < 10**6):
+        if asked not in ("", "auto", "published") and not (asked.isdecimal() and len(asked) < 7 and int(asked) >= 2):
             raise UsageError(f"new_classes is {asked!r}; give a whole number from 2 on, or auto, or published.")
         if self.criterion == "icl" and self.standard_errors:
             raise UsageError(

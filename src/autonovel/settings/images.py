@@ -1,6 +1,6 @@
 """What is run, on which images, seen through which network and which views."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
@@ -117,4 +117,9 @@ class Augment(Section):
             raise UsageError(
                 f"aspect is {self.aspect}, but resized_crop is 1: all of an image has no other shape than its own. Set "
                 "resized_crop below 1, or aspect to 1."
+            )
+        if self.cached and replace(self, cached=False) != Augment():
+            raise UsageError(
+                "augment.cached picks among views that were computed beforehand, drawn as pretrain.augment says: no "
+                "other setting of augment has an effect beside it. Leave them out, or set augment.cached=false."
             )

@@ -1,5 +1,6 @@
 """A whole run: all sections together."""
 
+import re
 from dataclasses import dataclass, field
 
 from autonovel.errors import UsageError
@@ -45,6 +46,8 @@ class Recipe(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.name.strip(".") or re.search(r"[/\\\x00-\x1f]", self.name):
+            raise UsageError(f"name is {self.name!r}; run folders are called by it: give it letters, and no slashes.")
         if self.pretrain.kind == "supervised" and not self.supervised.epochs:
             raise UsageError(
                 "pretrain.kind is supervised, but supervised.epochs is 0: nothing would be pretrained. Give it epochs, "

@@ -50,7 +50,13 @@ RESULTS: Shape = {
     "changed": (ANY_DICT, None),
     "settings": (ANY_DICT, None),
     "each": (ANY_DICT, None),
+    "failed": ({...: str}, None),
 }
+COUNT: Shape = {"estimate": int, "settings": ANY_DICT, "seed": int, "seconds": float}
+STAGE: Shape = {"seconds": float}
+CHOICE: Shape = {"chosen": str, "why": str, "seconds": float}
+NETWORK: Shape = {"weights": str, "config": ANY_DICT}
+REFINED_FROM: Shape = {"run": str, "digest": str, "edits": int}
 CLASSES: Shape = {
     "classes": [{"id": int, "name": (str, None), "kind": str, "size": int, "found_as": (str, None)}],
     "gone": [{"id": int, "found_as": str}],
@@ -100,6 +106,11 @@ def checked(path: Path, content: Any, shape: Shape, needed: tuple[str, ...] = ()
         what = wrong or f"it lacks {', '.join(missing)}"
         raise RunFolderError(f"{path} is damaged, or was not written by autonovel: {what}. Restore it, or run anew.")
     return dict(content)
+
+
+def read_shaped(path: Path, shape: Shape, needed: tuple[str, ...]) -> dict[str, Any]:
+    """Return the document at ``path``, which must be as ``shape`` says and have the keys ``needed``."""
+    return checked(path, read_json(path), shape, needed)
 
 
 @contextlib.contextmanager

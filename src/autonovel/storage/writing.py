@@ -241,6 +241,22 @@ def open_log(path: Path) -> IO[str]:
     return io.TextIOWrapper(io.BufferedWriter(_File(path, "ab")), encoding="utf-8", line_buffering=True)
 
 
+def open_records(path: Path, size: int) -> int:
+    """Return an open file of ``size`` bytes for ``write_at``; made anew it is a hole, and takes room as it fills."""
+
+    def opened() -> int:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            if os.fstat(file).st_size != size:
+                os.ftruncate(file, size)
+        except OSError:
+            os.close(file)
+            raise
+        return file
+
+    return _do(Act("open", path, mode="r+b"), opened)
+
+
 def write_at(file: int, content: bytes, position: int, path: Path) -> None:
     """Write into the middle of an open file, in which a torn record is known by its checksum."""
     left = memoryview(content)

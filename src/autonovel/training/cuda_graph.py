@@ -5,7 +5,7 @@ recorded step — gather, augment, both passes, losses, optimiser, sums — leav
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from autonovel.data import Loader
 from autonovel.networks import Model
+from autonovel.training.health import trained_trunks
 from autonovel.training.stage import Stage
 from autonovel.training.steps import Step
 
@@ -20,17 +21,18 @@ WARM_UP_STEPS = 3  # lets cuDNN choose its kernels and the optimiser allocate it
 
 
 @contextlib.contextmanager
-def _compiled(trunk: nn.Module, wanted: bool) -> Iterator[None]:
-    """Compile ``trunk`` while a step is recorded; afterwards only the recording runs, so undo it.
+def _compiled(trunks: Sequence[nn.Module], wanted: bool) -> Iterator[None]:
+    """Compile ``trunks`` while a step is recorded; afterwards only the recording runs, so undo it.
 
-    Left compiled, the trunk would be compiled again, for seconds, when its features are next embedded.
+    Left compiled, a trunk would be compiled again, for seconds, when its features are next embedded.
     """
-    if wanted:
+    for trunk in trunks if wanted else ():
         trunk.compile()
     try:
         yield
     finally:
-        trunk._compiled_call_impl = None
+        for trunk in trunks:
+            trunk._compiled_call_impl = None
 
 
 class GraphStep(Step):
@@ -62,7 +64,7 @@ class GraphStep(Step):
         self.graph.replay()
 
     def _record(self) -> None:
-        with _compiled(self.model.trunk, self.stage.settings.compile):
+        with _compiled(trained_trunks(self.model), self.stage.settings.compile):
             self._warm_up_and_capture()
 
     def _warm_up_and_capture(self) -> None:

@@ -19,9 +19,10 @@ from autonovel import draws
 from autonovel.data import ImageSet, loader, share_of
 from autonovel.networks import Model
 from autonovel.storage import writing
-from autonovel.storage.documents import read_json, write_json
+from autonovel.storage.documents import write_json
 from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import FINISHED
+from autonovel.storage.shapes import STAGE, read_shaped
 from autonovel.training import batch_statistics, checkpoint, observe, optimisers
 from autonovel.training.display import Display, Silent
 from autonovel.training.health import Health
@@ -102,7 +103,7 @@ def _seconds_of_finished(folder: Path) -> float | None:
     if not (folder / FINISHED).exists():
         return None
     _discard(folder)
-    return float(read_json(folder / FINISHED)["seconds"])
+    return float(read_shaped(folder / FINISHED, STAGE, ("seconds",))["seconds"])
 
 
 def discard_leftovers(run: Path) -> None:
