@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autonovel import table
+from autonovel.tables import table
 
 HERE = Path(__file__).resolve().parent
 

@@ -29,9 +29,9 @@ from autonovel.extraction import extractor
 from autonovel.job import Job
 from autonovel.settings import Recipe
 from autonovel.storage.documents import read_json, write_json
+from autonovel.studies.variants import copy_stage
 from autonovel.systems import run_system
 from autonovel.training.display import Silent
-from autonovel.variants import copy_stage
 
 PRETRAINED = Path("stages") / "1-prototypical"
 OF = "pretrained.json"  # in the work folder: what the shared pretraining was made with

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from autonovel import recipe, table
-from autonovel.as_today import as_today, settings_held
-from autonovel.variants import with_effect
+from autonovel import recipe
+from autonovel.studies.variants import with_effect
+from autonovel.tables import table
+from autonovel.tables.as_today import as_today, settings_held
 from runs import TINY, autonovel
 
 JOINT = {"split": "held-out test images", "protocols": {}}

@@ -16,7 +16,7 @@ from autonovel.errors import UsageError
 from autonovel.recipe import flatten, load
 from autonovel.settings import Count
 from autonovel.storage.documents import write_json
-from autonovel.variants import adopt_stages
+from autonovel.studies.variants import adopt_stages
 from runs import TINY, autonovel
 
 QUICK = ("--set", "count.most=15", "--set", "count.halves=2")

@@ -13,13 +13,13 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from autonovel import recipe
-from autonovel.as_today import settings_held
 from autonovel.errors import UsageError
 from autonovel.figures import comparison, draw_figures, sweeps
 from autonovel.figures.curves import over_seeds
 from autonovel.figures.figure import CannotDrawError
 from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_counts, overlap, purity
 from autonovel.figures.runs import Study, collect, studies
+from autonovel.tables.as_today import settings_held
 from runs import TINY, autonovel
 
 

@@ -72,10 +72,10 @@ def test_recorded_steps_of_prototypes_and_two_layer_heads_train_as_eager_ones() 
 
 def test_alphabets_beside_each_other_on_one_gpu(tmp_path: Path) -> None:
     """The processes read the published counts themselves, so this takes a tree of the real size."""
-    from autonovel.part_runs import run_parts
-    from autonovel.parts import Parts
-    from autonovel.side_by_side import RunOrder
-    from autonovel.variants import FULL_VARIANT
+    from autonovel.studies.part_runs import run_parts
+    from autonovel.studies.parts import Parts
+    from autonovel.studies.side_by_side import RunOrder
+    from autonovel.studies.variants import FULL_VARIANT
 
     tree = omniglot_tree.write_published(tmp_path / "omniglot")
     small = [s for s in omniglot_tree.SETTINGS if not s.startswith(("data.", "pretrain.held_out"))]

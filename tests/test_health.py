@@ -21,11 +21,11 @@ from autonovel.launch import Launch
 from autonovel.networks import Model
 from autonovel.recipe import load
 from autonovel.storage.documents import read_json, write_json
+from autonovel.studies.variants import STAGE_1, may_share
 from autonovel.training import health, remedies
 from autonovel.training.loop import run_stage
 from autonovel.training.ranks import Ranks
 from autonovel.training.stage import Progress, Terms
-from autonovel.variants import STAGE_1, may_share
 from every_stage import OF_METHODS, STAGES, Told, context_in, equal, line, ready, section_of, some_images, train
 from runs import TINY
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 import imagenet_tree
-from autonovel import doubts, paper, recipe, variants
+from autonovel import doubts, recipe
 from autonovel.commands.reproduce import reproduce_recipe
 from autonovel.counting.counting import wanted
 from autonovel.data import ImageSet
@@ -22,6 +22,8 @@ from autonovel.methods.rankstats import Joint
 from autonovel.networks import NETWORKS
 from autonovel.settings import FROZEN
 from autonovel.storage.documents import read_json
+from autonovel.studies import variants
+from autonovel.tables import paper
 from autonovel.training import checkpoint
 from autonovel.training.display import Silent
 

@@ -16,8 +16,8 @@ from autonovel.errors import InputError, UsageError
 from autonovel.labels import KNOWN_ONLY, LABELS
 from autonovel.methods import METHODS, Problem
 from autonovel.recipe import load
+from autonovel.studies.variants import EVERY_SYSTEM
 from autonovel.training import checkpoint
-from autonovel.variants import EVERY_SYSTEM
 from runs import TINY, autonovel, environment, journal
 
 STAGES = ("similarity", "kcl", "dtc", "linear", "pretrain", "supervised", "joint")

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from autonovel import paper, paper_tables, recipe, table, variants
+from autonovel import recipe
 from autonovel.commands.look import print_table
 from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
-from autonovel.variants import Variant
+from autonovel.studies import variants
+from autonovel.studies.variants import Variant
+from autonovel.tables import paper, paper_tables, table
 
 ROOT = Path(__file__).resolve().parents[1]
 

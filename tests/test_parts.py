@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 
 import omniglot_tree
-from autonovel import paper, recipe, variants
+from autonovel import recipe
 from autonovel.commands.reproduce import reproduce_recipe
 from autonovel.counting.counting import wanted
 from autonovel.errors import AutonovelError, UsageError
-from autonovel.parts import mean, parts_of
-from autonovel.side_by_side import RunOrder, carry_out
 from autonovel.storage.documents import read_json
-from autonovel.table import as_json, collect, markdown
-from autonovel.variants import FULL_VARIANT, Variant
+from autonovel.studies import variants
+from autonovel.studies.parts import mean, parts_of
+from autonovel.studies.side_by_side import RunOrder, carry_out
+from autonovel.studies.variants import FULL_VARIANT, Variant
+from autonovel.tables import paper
+from autonovel.tables.table import as_json, collect, markdown
 from runs import TINY
 
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from autonovel import side_by_side
 from autonovel.cli import app
 from autonovel.commands import reproduce as reproduce_command
 from autonovel.commands.reproduce import reproduce_recipe
 from autonovel.errors import AutonovelError, GuardError, UsageError
-from autonovel.side_by_side import RunOrder
-from autonovel.variants import FULL_VARIANT, sweep
+from autonovel.studies import side_by_side
+from autonovel.studies.side_by_side import RunOrder
+from autonovel.studies.variants import FULL_VARIANT, sweep
 from runs import TINY
 
 QUICK = [

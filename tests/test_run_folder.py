@@ -25,13 +25,13 @@ from hypothesis import strategies as st
 from autonovel import choosing
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
 from autonovel.network_file import kept_config
-from autonovel.parts import spent
 from autonovel.settings import Network
 from autonovel.storage import run_folder, writing
 from autonovel.storage.documents import read_json, replace_file, write_json
 from autonovel.storage.folder_lock import LOCK, check_still_there
 from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import FORMAT, RunFolder, check_format
+from autonovel.studies.parts import spent
 from autonovel.training.loop import _seconds_of_finished
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and users of a POSIX system")

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from autonovel import side_by_side, stopping
+from autonovel import stopping
 from autonovel.data import crew
 from autonovel.errors import AutonovelError
+from autonovel.studies import side_by_side
 from runs import BESIDE, TINY, autonovel, numbers
 from stopped_runs import in_journal, stop_when
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from autonovel import paper, recipe, table
+from autonovel import recipe
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
+from autonovel.tables import paper, table
 from runs import TINY, autonovel, journal
 
 ROOT = Path(__file__).resolve().parents[1]

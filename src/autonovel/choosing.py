@@ -26,9 +26,9 @@ from autonovel.storage import writing
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FORMAT
 from autonovel.storage.shapes import CHOICE, read_shaped
+from autonovel.studies.variants import copy_stage
 from autonovel.systems import run_system
 from autonovel.training.display import Display
-from autonovel.variants import copy_stage
 
 FEWEST_HIDDEN, FEWEST_TAUGHT = 2, 2
 CLEAR = 0.01  # a lead below this is none: the recipe's order decides

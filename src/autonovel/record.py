@@ -14,7 +14,6 @@ from torch import Tensor
 
 from autonovel import device as devices
 from autonovel import evaluation, recipe
-from autonovel.as_today import settings_held
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
@@ -22,6 +21,7 @@ from autonovel.settings import PLACES, SENTENCES, Recipe
 from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.run_folder import FORMAT, check_format
 from autonovel.storage.shapes import run_facts
+from autonovel.tables.as_today import settings_held
 from autonovel.training.remedies import may_change, too_late_to_inherit
 
 PIXELS = "kmeans-pixels"

@@ -19,8 +19,8 @@ from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import subfolder_lock, sweep
+from autonovel.studies.variants import SIMILARITY, adopt_similarity
 from autonovel.training.loop import run_stage
-from autonovel.variants import SIMILARITY, adopt_similarity
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def small_run(place: Path) -> Path:
 def run_parsers(place: Path) -> Iterator[Parser]:
     from rich.console import Console
 
-    from autonovel import discovery, open_run, recipe, table
+    from autonovel import discovery, open_run, recipe
     from autonovel.commands.look import print_results
     from autonovel.editing import edited
     from autonovel.evaluation import MATCHED_EACH
@@ -57,6 +57,7 @@ def run_parsers(place: Path) -> Iterator[Parser]:
     from autonovel.report.subject import corrected
     from autonovel.review.view import View
     from autonovel.storage.documents import read_json
+    from autonovel.tables import table
 
     run = small_run(place)
     opened = open_run(run)

@@ -49,7 +49,7 @@ def add_demo_command(app: typer.Typer) -> None:
             from autonovel.outcome import next_steps
 
             if compare:
-                from autonovel.comparison import compare_systems as run_recipe
+                from autonovel.studies.comparison import compare_systems as run_recipe
             else:
                 from autonovel.commands.training import run_recipe
 
@@ -81,7 +81,7 @@ def add_run_commands(app: typer.Typer) -> None:
         """Run RECIPE on its source of images."""
         with plain_errors():
             from autonovel.commands.training import run_recipe
-            from autonovel.variants import of_systems
+            from autonovel.studies.variants import of_systems
 
             run_recipe(
                 recipe, out, seed, _changes(sets, data, new_classes), device, resume, overwrite, keep_going,
@@ -129,8 +129,8 @@ def add_run_commands(app: typer.Typer) -> None:
         Variants of one seed share stages 1 and 2 where these are the same.
         """
         with plain_errors():
-            from autonovel import variants
             from autonovel.commands.reproduce import reproduce_recipe
+            from autonovel.studies import variants
 
             compared = (
                 *(variants.ABLATIONS if ablations else ()),

@@ -137,7 +137,7 @@ def show_recipe(name: str, sets: list[str], as_json: bool) -> None:
 
 def print_table(paths: list[Path], as_json: bool, as_paper: bool = False) -> None:
     """Print the results of many runs beside the paper's, as Markdown or JSON, or as the paper's own tables."""
-    from autonovel import paper_tables, table
+    from autonovel.tables import paper_tables, table
 
     if as_json and as_paper:
         raise UsageError("--paper prints tables for people to read; for every number, give --json without it.")

@@ -12,12 +12,12 @@ from autonovel import recipe
 from autonovel.commands.look import print_table
 from autonovel.commands.training import STARTED
 from autonovel.errors import GuardError, UsageError
-from autonovel.part_runs import run_parts
-from autonovel.parts import parts_of
 from autonovel.settings import ALL_STAGES
-from autonovel.side_by_side import RunOrder, carry_out
 from autonovel.storage.documents import read_json
-from autonovel.variants import FULL_VARIANT, Variant, folder_name, siblings, that_apply, that_differ
+from autonovel.studies.part_runs import run_parts
+from autonovel.studies.parts import parts_of
+from autonovel.studies.side_by_side import RunOrder, carry_out
+from autonovel.studies.variants import FULL_VARIANT, Variant, folder_name, siblings, that_apply, that_differ
 
 STUDIED = "rankstats"
 

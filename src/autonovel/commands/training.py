@@ -16,9 +16,9 @@ from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.launch import about, launch, started_again
 from autonovel.settings import ALL_STAGES
+from autonovel.studies.variants import FULL_VARIANT, Variant, adopt_stages, folder_name
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
-from autonovel.variants import FULL_VARIANT, Variant, adopt_stages, folder_name
 
 if TYPE_CHECKING:
     from autonovel.editing.carried import Carried

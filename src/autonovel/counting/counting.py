@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autonovel import draws, paper, record
+from autonovel import draws, record
 from autonovel.clustering.count import Points, estimate, sweep
 from autonovel.clustering.metric import class_metric
 from autonovel.counting.checks import Check
@@ -21,6 +21,7 @@ from autonovel.job import Job
 from autonovel.settings import Count, Recipe
 from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.shapes import COUNT, read_shaped
+from autonovel.tables import paper
 
 AUTO, PUBLISHED = "auto", "published"
 

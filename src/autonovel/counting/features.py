@@ -18,8 +18,8 @@ from autonovel.methods.pretrained_kmeans import own_features
 from autonovel.methods.supervised import Supervised
 from autonovel.storage import writing
 from autonovel.storage.documents import read_json, write_json
+from autonovel.studies.variants import PROBES
 from autonovel.training.loop import run_stage
-from autonovel.variants import PROBES
 
 
 def without(images: ImageSet, classes: tuple[int, ...]) -> ImageSet:

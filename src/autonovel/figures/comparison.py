@@ -4,11 +4,11 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from autonovel import paper
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import VARIED, Study
 from autonovel.labels import LABELS
+from autonovel.tables import paper
 
 NAME = "systems"
 WITH, WITHOUT = "with self-supervision", "without self-supervision"

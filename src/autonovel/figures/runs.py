@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel.as_today import as_today, recipe_today
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
 from autonovel.storage.documents import read_json
 from autonovel.storage.journal import Journal
 from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
-from autonovel.variants import ABLATIONS, SWEPT, with_effect
+from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
+from autonovel.tables.as_today import as_today, recipe_today
 
 JOINT = "3-joint"
 PLAIN, GROWN = "rankstats", "rankstats-incremental"

@@ -8,7 +8,7 @@ from autonovel.errors import UsageError
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import PLAIN, Study
-from autonovel.variants import SWEPT
+from autonovel.studies.variants import SWEPT
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel import paper
-from autonovel.as_today import as_today
 from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
 from autonovel.labels import LABELS
-from autonovel.markdown import grid
-from autonovel.part_table import part_table
-from autonovel.side_by_side import LOG
 from autonovel.storage.documents import read_json
 from autonovel.storage.shapes import Shape, checked, interpreting, kept_results, read_results
-from autonovel.variants import with_effect
+from autonovel.studies.side_by_side import LOG
+from autonovel.studies.variants import with_effect
+from autonovel.tables import paper
+from autonovel.tables.as_today import as_today
+from autonovel.tables.markdown import grid
+from autonovel.tables.part_table import part_table
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autonovel.labels import LABELS
-from autonovel.markdown import grid
-from autonovel.parts import error_of_the_numbers
+from autonovel.studies.parts import error_of_the_numbers
+from autonovel.tables.markdown import grid
 
 Results = Mapping[str, Any]
 

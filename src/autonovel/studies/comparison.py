@@ -7,7 +7,7 @@ from rich.console import Console
 from autonovel import recipe
 from autonovel.commands.training import run_recipe
 from autonovel.errors import AutonovelError
-from autonovel.variants import EVERY_SYSTEM, Variant, folder_name
+from autonovel.studies.variants import EVERY_SYSTEM, Variant, folder_name
 
 CHART = ("systems.png", "systems.svg")
 COMPARISON = Variant("compare", {"run.systems": list(EVERY_SYSTEM)})

@@ -21,7 +21,7 @@ from autonovel import stopping
 from autonovel.cores import usable_cores
 from autonovel.errors import AutonovelError, GuardError
 from autonovel.storage import writing
-from autonovel.variants import Variant
+from autonovel.studies.variants import Variant
 
 LOG = ".log"
 THREADS = "OMP_NUM_THREADS"

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from autonovel import paper, recipe
+from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
-from autonovel.markdown import grid
-from autonovel.paper import Published
-from autonovel.table import Results, Row, changes_in_words, joint_label, rows, spread
-from autonovel.variants import ABLATIONS, SWEPT
+from autonovel.studies.variants import ABLATIONS, SWEPT
+from autonovel.tables import paper
+from autonovel.tables.markdown import grid
+from autonovel.tables.paper import Published
+from autonovel.tables.table import Results, Row, changes_in_words, joint_label, rows, spread
 
 TITLES = {
     "cifar10": "CIFAR-10",

@@ -12,7 +12,7 @@ from typing import Any
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.settings import PLACES, SENTENCES, Recipe
-from autonovel.variants import STAGES_1_AND_2, WITHOUT_EFFECT
+from autonovel.studies.variants import STAGES_1_AND_2, WITHOUT_EFFECT
 
 Results = dict[str, Any]
 OWN = {

@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from autonovel import recipe
-from autonovel.parts import RESULTS, Parts, combine, spend
 from autonovel.settings import ALL_STAGES
-from autonovel.side_by_side import RunOrder, carry_out
 from autonovel.storage.documents import read_json
+from autonovel.studies.parts import RESULTS, Parts, combine, spend
+from autonovel.studies.side_by_side import RunOrder, carry_out
 
 PAIRS = ("kcl", "mcl")
 

@@ -1,0 +1,1 @@
+"""Results beside the paper's: its numbers, ours over seeds, and both as tables."""
