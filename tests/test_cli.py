@@ -50,6 +50,17 @@ def test_doctor_finds_the_objectives_right() -> None:
     assert re.search(r"(\d+) of \1 agree", done.stdout)
 
 
+def test_doctor_says_how_an_extra_is_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from autonovel.commands import doctor
+
+    monkeypatch.setattr(doctor, "EXTRAS", {"photos": ("a_package_that_is_nowhere",)})
+    monkeypatch.setattr(doctor, "_devices", list)
+    assert doctor.examine()
+    assert 'pip install "autonovel[photos]"' in capsys.readouterr().out
+
+
 def test_doctor_looks_for_every_extra() -> None:
     from autonovel.commands import doctor
 

@@ -212,6 +212,12 @@ def test_halves_keep_all_probes_and_share_no_image() -> None:
     assert torch.equal(seen.sort(dim=0).values, points.x[points.probe < 0].sort(dim=0).values)
 
 
+@pytest.mark.parametrize("n", [4, 5, 7, 9])
+def test_few_images_are_counted_and_halves_too_small_are_left_out(n: int) -> None:
+    found = estimate(Points.unlabelled(torch.randn(n, 2)), Count(halves=4), 0)
+    assert 2 <= found.number <= n // 2 and len(found.halves) == (4 if n // 2 >= 4 else 2 if n == 7 else 0)
+
+
 def test_too_few_images_to_count_in_are_told() -> None:
     with pytest.raises(InputError, match="too few to count"):
         sweep(Points(torch.randn(3, 2), torch.full((3,), -1)), Count(), 0)

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from autonovel.evaluation import accuracy
+from autonovel.outcome import next_steps
 from image_files import write_digits
 from runs import TINY, autonovel
 from test_photos import write_photos
@@ -63,6 +64,20 @@ def test_photos_are_found_quickly_by_their_features(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     answers = {row["path"]: row["class_name"] for row in csv.DictReader(told.stdout.splitlines())}
     assert len(answers) == 36 and set(answers.values()) <= {"red", "green", "new-1", "new-2"}
+
+
+def test_a_folder_with_spaces_is_quoted_where_commands_are_told() -> None:
+    told = "\n".join(next_steps(Path("runs/größer & schön-seed0")))
+    assert (
+        "autonovel review 'runs/größer & schön-seed0'   (" in told
+        and "predict 'runs/größer & schön-seed0' LATER" in told
+    )
+
+
+def test_a_mistyped_setting_is_told_before_files_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    done = autonovel("discover", tmp_path / "photos", "--set", "joint.epochz=3")
+    assert done.returncode == 2 and "Did you mean 'joint.epoch' or 'joint.epochs'?" in done.stderr
 
 
 def test_a_table_can_be_discovered_with_a_recipe_of_ones_own(tmp_path: Path) -> None:

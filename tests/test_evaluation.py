@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -256,3 +257,9 @@ def test_a_grown_head_is_judged_on_the_unlabelled_training_images_beside_the_tes
     assert astray is not None, "a known class that all of a new one are taken for is no match"
     assert astray["unlabelled"] == {"acc": pytest.approx(1 / 6), "taken_for_known": pytest.approx(5 / 6)}
     assert record.joint_scores(images, said([0, 1, 1, 1, 1, 0, 0, 0], width=2)) is None, "no grown head"
+    mixed = replace(images, truth=torch.tensor([0, 1, 0, 1, 2, 3, 3, 3]))  # a pile with known classes in it
+    told = record.joint_scores(mixed, said([0, 1, 0, 0, 2, 3, 3, 3]))
+    assert told is not None and told["unlabelled"] == {
+        "acc": pytest.approx(5 / 6),
+        "taken_for_known": pytest.approx(1 / 6),
+    }

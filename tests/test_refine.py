@@ -331,7 +331,7 @@ def test_a_folder_killed_before_its_first_stage_is_begun_anew(corrected: Path) -
 def test_a_table_of_somebody_else_is_no_begun_run(corrected: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "labels.csv").write_text("precious")
-    with pytest.raises(UsageError, match="already exists"):
+    with pytest.raises(UsageError, match="is no run folder and holds other things"):
         go_on(corrected, out=tmp_path / "mine")
     assert (tmp_path / "mine" / "labels.csv").read_text() == "precious"
 

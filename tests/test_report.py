@@ -459,7 +459,7 @@ def test_a_comparison_of_several_systems_is_drawn_and_compared_on_old_and_new(fo
     rows = gather.incremental(given)
     assert rows is not None and set(rows.by_system) == {"rankstats", "dtc"}
     assert "Old, new and all classes by system" in page and "79.7" in page
-    assert "On the unlabelled images it has 83.4 %, and takes 5.7 % of them for known classes." in page
+    assert "On the unlabelled images it has 83.4 %, and wrongly takes 5.7 % of them for known classes." in page
 
 
 def test_two_systems_need_no_bars(folder: Path) -> None:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-FREE_SPACE = "Free space or choose another folder with --out; what was finished before is kept."
+FREE_SPACE = "Free space, make it writable, or take another folder (--out); what was finished before is kept."
 
 
 class AutonovelError(Exception):

@@ -1,5 +1,6 @@
 """What a person is told at the end of a run on their own pictures: classes with their sizes, and what to do next."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,11 +18,12 @@ def listed(named: Sequence[str]) -> str:
 
 def next_steps(folder: Path, *others: str) -> list[str]:
     """Return the commands that go on from the run in ``folder``, ``others`` after the review."""
+    run = shlex.quote(str(folder))
     return [
-        f"Next: autonovel review {folder}   (look, rename, merge, split, move, undo)",
+        f"Next: autonovel review {run}   (look, rename, merge, split, move, undo)",
         *others,
-        f"      autonovel export {folder} --to csv classes.csv   (or folders, fiftyone, labelstudio, onnx)",
-        f"      autonovel predict {folder} LATER_IMAGES",
+        f"      autonovel export {run} --to csv classes.csv   (or folders, fiftyone, labelstudio, onnx)",
+        f"      autonovel predict {run} LATER_IMAGES",
     ]
 
 

@@ -27,6 +27,7 @@ from autonovel.settings import PLACES, Recipe
 
 Flat = dict[str, Any]
 SET = "--set"
+AS_LIKE = 0.05  # two settings whose names are so nearly as like a mistyped one are both named
 INCREMENTAL = "incremental."
 KCL, MCL = "kcl.", "mcl."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
@@ -238,6 +239,13 @@ def _preset(name: Any) -> Flat:
     return PRESETS[name] if name else {}
 
 
+def check_names(texts: Iterable[str]) -> None:
+    """Say so if one of ``section.key=value`` strings names a setting there is not."""
+    known = default_values()
+    for key in parse_overrides(texts):
+        _check_name(key, known)
+
+
 def parse_overrides(texts: Iterable[str]) -> Flat:
     """Return the values of ``section.key=value`` strings by key; later ones win."""
     return dict(map(_parse_override, texts))
@@ -247,14 +255,17 @@ def _parse_override(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UsageError(f"--set {text!r} is not of the form section.key=value, such as joint.lr=0.05.")
+    key, value = key.strip(), value.strip()
+    is_text = isinstance(default_values().get(key), str)
     try:
         found = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()  # a bare word: --set preset=paper
+        return key, value  # a bare word: --set preset=paper
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"the value of --set {key.strip()} cannot be read: {error}.") from error
-    is_text = isinstance(default_values().get(key.strip()), str)
-    return key.strip(), value.strip() if is_text and not isinstance(found, str) else found  # 2024-01-01 may be a folder
+        if not is_text:
+            raise UsageError(f"the value of --set {key} cannot be read: {error}.") from error
+        found = None
+    return key, value if is_text and not isinstance(found, str) else found  # 2024-01-01 may be a folder
 
 
 def as_override(key: str, value: Any) -> str:
@@ -264,14 +275,24 @@ def as_override(key: str, value: Any) -> str:
 
 
 def _nearest(key: str, options: Iterable[str]) -> str:
-    close = difflib.get_close_matches(key, list(options), n=1, cutoff=0.5)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    close = difflib.get_close_matches(key, list(options), n=2, cutoff=0.5)
+    if len(close) == 2 and _likeness(key, close[0]) - _likeness(key, close[1]) > AS_LIKE:
+        close = close[:1]
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+def _check_name(key: str, known: Iterable[str]) -> None:
+    if key not in known:
+        raise UsageError(f"unknown setting {key!r}.{_nearest(key, known)} `autonovel show demo` lists all settings.")
 
 
 def _checked(key: str, value: Any, known: Flat) -> Any:
     """Return ``value`` in the type of the setting ``key``, or say what is wrong with it."""
-    if key not in known:
-        raise UsageError(f"unknown setting {key!r}.{_nearest(key, known)} `autonovel show demo` lists all settings.")
+    _check_name(key, known)
     default = known[key]
     if isinstance(default, tuple):
         entries = value.split(",") if isinstance(value, str) and value else value

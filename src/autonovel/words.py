@@ -31,7 +31,7 @@ def per_cent(share: float | None, digits: int = 1) -> str:
 
 def on_unlabelled(found: Mapping[str, float]) -> str:
     """Return how a classifier of old and new classes does on the unlabelled images."""
-    taken = f"takes {per_cent(found['taken_for_known'])} % of them for known classes"
+    taken = f"wrongly takes {per_cent(found['taken_for_known'])} % of them for known classes"
     return f"On the unlabelled images it has {per_cent(found['acc'])} %, and {taken}."
 
 

@@ -83,6 +83,13 @@ def test_a_wrong_truth_is_an_error(root: Path, text: str, words: list[str]) -> N
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
+def test_truth_is_not_asked_of_files_that_cannot_be_read(root: Path) -> None:
+    (root / "unlabelled" / "broken.png").write_bytes(b"no picture")
+    (root / "truth.csv").write_text("path,label\nloose.bmp,zebra\nunlabelled/a/x.gif,ant\nunlabelled/y.tiff,cat\n")
+    train, _, n_new = load(root)
+    assert train.ids[-2] == "unlabelled/broken.png" and train.new_names == ("ant", "zebra") and n_new == 2
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

@@ -28,6 +28,7 @@ from autonovel.errors import InputError
 from autonovel.evaluation import accuracy
 from autonovel.settings import Count
 
+FEWEST = 4  # unlabelled images in which classes can be counted
 Told = Callable[[int], None]
 
 
@@ -136,7 +137,7 @@ def estimate(points: Points, settings: Count, seed: int, tell: Told = lambda _: 
     for repeat in range(math.ceil(settings.halves / 2)):
         order = torch.randperm(n, generator=draws.generator(seed, 42, repeat))
         for rows in (order[: n // 2], order[n // 2 :])[: settings.halves - 2 * repeat]:
-            if len(rows) > 2:
+            if len(rows) >= FEWEST:
                 halves.append(sweep(points.half(rows), settings, seed, tick).number)
     found = [whole.number, *halves]
     return Estimate(whole.number, min(found), max(found), whole, tuple(halves))
@@ -145,11 +146,13 @@ def estimate(points: Points, settings: Count, seed: int, tell: Told = lambda _: 
 def candidates(points: Points, settings: Count) -> range:
     """Return the counts in question: at least 2 without probes, and never more than half the unlabelled images."""
     least = 0 if points.n_probes else 2
-    most = min(settings.most, int((points.probe < 0).sum()) // 2)
-    if most < max(least, 2):
+    unlabelled = int((points.probe < 0).sum())
+    if unlabelled < FEWEST:
         raise InputError(
-            f"{int((points.probe < 0).sum())} unlabelled images are too few to count classes in; give at least 4."
+            f"{unlabelled} unlabelled images are too few to count classes in; give at least {FEWEST}, or say how many "
+            "new classes there are (--new-classes N)."
         )
+    most = min(settings.most, unlabelled // 2)
     return range(least, most + 1)
 
 

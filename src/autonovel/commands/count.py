@@ -1,6 +1,7 @@
 """What ``autonovel count`` does once the command line is parsed."""
 
 import json
+import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ def count_classes(
         if not asked.begun:
             print(
                 f"To discover them, go on with the same recipe, data and settings: "
-                f"autonovel run {target} --new-classes auto --seed {asked.seed} --out {asked.folder} --resume"
+                f"autonovel run {shlex.quote(target)} --new-classes auto --seed {asked.seed} "
+                f"--out {shlex.quote(str(asked.folder))} --resume"
             )
 
 
@@ -93,8 +95,8 @@ def _of_recipe(
     folder = out or Path("runs") / f"{loaded.recipe.name}-seed{seed or 0}"
     if (folder / "run.json").exists():
         raise UsageError(
-            f"{folder} holds a run already. Count in it with `autonovel count {folder}`, or choose another folder "
-            "with --out."
+            f"{folder} holds a run already. Count in it with `autonovel count {shlex.quote(str(folder))}`, or choose "
+            "another folder with --out."
         )
     return _Asked(folder, loaded, seed or 0, device or "auto", data, begun=False)
 

@@ -36,6 +36,7 @@ def discover(
     if not place.exists():
         raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
     planning.check_wish(wish)
+    recipe.check_names(sets)
     console, chosen = Console(), devices.pick(device)
     here = Path(os.path.abspath(place))  # a link goes by its own name
     name = here.stem if place.is_file() else here.name
@@ -62,9 +63,10 @@ def _announce(
     from autonovel import timing
 
     settings = recipe.load(made.recipe, changes).recipe
+    say(console, *made.said, *(f"Beware: {text}" for text in made.beware), "Timing a few steps on this machine.")
     sizes = timing.Sizes(tuple(known.values()), unlabelled, 3)
     takes = timing.in_words(timing.estimate(settings, sizes, devices.pick(device)))
-    say(console, *made.said, *(f"Beware: {text}" for text in made.beware), takes)
+    say(console, takes)
 
 
 def _outcome(folder: Path) -> list[str]:
@@ -81,7 +83,8 @@ def _outcome(folder: Path) -> list[str]:
     lines = [f"{len(classes)} new classes in {of_images(sum(bool(row['class_id']) for row in rows))}: {named}."]
     known_looks = sum(float(row["looks_known"] or 0) > LOOKS_KNOWN for row in rows)
     if known_looks:
-        lines.append(f"{known_looks:,} of these images look more like a known class (looks_known in discovery.csv).")
+        look = f"{of_images(known_looks)} {'looks' if known_looks == 1 else 'look'} more like a known class"
+        lines.append(f"Of these, {look} (looks_known above {LOOKS_KNOWN} in discovery.csv; nearest_known says which).")
     unreadable = [row for row in rows if not row["class_id"]]
     if unreadable:
         some = counted(len(unreadable), "file", "files")

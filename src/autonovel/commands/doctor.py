@@ -5,6 +5,7 @@ import time
 
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from autonovel import device as devices
@@ -30,7 +31,7 @@ def examine() -> bool:
         facts.add_row(name, version)
     for extra, packages in EXTRAS.items():
         there = all(importlib.util.find_spec(package) for package in packages)
-        facts.add_row(f"extra {extra}", "yes" if there else f'no: pip install "autonovel[{extra}]"')
+        facts.add_row(f"extra {extra}", "yes" if there else escape(f'no: pip install "autonovel[{extra}]"'))
     facts.add_row("threads", str(torch.get_num_threads()))
     console.print(facts)
     outcomes = [_examine_device(console, device) for device in _devices()]

@@ -1,6 +1,7 @@
 """`autonovel refine`: confirmed classes become known, and training goes on from the last checkpoint."""
 
 import re
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -221,5 +222,8 @@ def _outcome(folder: Path) -> list[str]:
     known, new = ([entry for entry in classes if (entry["kind"] == "known") == wanted] for wanted in (True, False))
     named = listed([f"{entry['name']} {entry['size']:,}" for entry in new])
     found = f"{len(new)} new classes: {named}" if new else "no new classes"
-    again = [f"      autonovel refine {folder}   (once more, when further classes have their names)"] if new else []
+    once_more = (
+        f"      autonovel refine {shlex.quote(str(folder))}   (once more, when further classes have their names)"
+    )
+    again = [once_more] if new else []
     return [f"{len(known)} known classes and {found}.", *next_steps(folder, *again)]

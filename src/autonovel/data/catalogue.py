@@ -279,7 +279,10 @@ IMAGENET = _imagenet()
 def find(name: str) -> Dataset:
     """Return the dataset called ``name``, or say which there are."""
     if name not in DATASETS:
-        raise UsageError(f"no dataset is called {name!r}; those known are {', '.join(DATASETS)}.")
+        raise UsageError(
+            f"no dataset is called {name!r}; those known are {', '.join(DATASETS)}. Your own pictures are looked at by "
+            "`autonovel data check folder DIR`."
+        )
     return DATASETS[name]
 
 

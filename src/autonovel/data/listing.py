@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from autonovel.cores import usable_cores
-from autonovel.data.decode import UnreadableError, is_grey, quiet
+from autonovel.data.decode import UnreadableError, decode, is_grey, quiet
 from autonovel.data.files import Entry, FileTable
 from autonovel.data.imageset import ImageSet
 from autonovel.data.splits import LabelledImages, first_of_each_class, hold_out
@@ -173,16 +173,29 @@ def _true_labels(train: Listing, data: Data) -> list[str | None]:
             f"{path} names {len(strangers)} files that are not among the images, such as {strangers[0]}; an image of "
             f"{train.root} is called {train.entries[0].id}."
         )
-    missing = [entry.id for entry, label in zip(train.entries, true, strict=True) if label is None]
-    if missing:
+    missing = [row for row, label in enumerate(true) if label is None]
+    table = FileTable.of(str(train.root), train.entries)
+    readable = next((row for row in missing if _can_be_read(table, row)), None)
+    if readable is not None:
         raise InputError(
-            f"{path} has no label for {len(missing)} unlabelled images, such as {missing[0]}. Scores need all of them: "
-            "complete it, or remove it to go without."
+            f"{path} has no label for {len(missing):,} of the unlabelled images, such as {train.entries[readable].id}. "
+            "Scores need all of them: complete it, or remove it to go without."
         )
+    for row in missing:  # files that cannot be read are left out later, whatever their class
+        true[row] = next(label for label in true if label is not None)
     for entry, label in zip(train.entries, train.labels, strict=True):
         if label is not None and told.get(entry.id, label) != label:
             raise InputError(f"{path} calls {entry.id} {told[entry.id]}, but it lies in the folder of {label}.")
     return true
+
+
+def _can_be_read(table: FileTable, row: int) -> bool:
+    with quiet():
+        try:
+            decode(table.read(row), 1, 1)
+        except (UnreadableError, OSError):
+            return False
+    return True
 
 
 def _read_truth(path: Path) -> dict[str, str]:

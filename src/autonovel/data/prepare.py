@@ -136,8 +136,9 @@ def _without(images: ImageSet, seen: Survey, rows: Tensor, pixels: Tensor | File
     if not lost:
         return found
     named = ", ".join(f"{name} ({reason})" for name, reason in list(lost.items())[:SHOWN])
+    be = "is" if len(lost) == 1 else "are"
     display.say(
-        f"{len(lost)} of {len(images) + len(images.unreadable)} files cannot be read and are left out: {named}"
+        f"{len(lost)} of {len(images) + len(images.unreadable)} files cannot be read and {be} left out: {named}"
         f"{', …' if len(lost) > SHOWN else ''}. Each keeps a row in discovery.csv."
     )
     y = images.y[rows]

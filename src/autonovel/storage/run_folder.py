@@ -38,14 +38,13 @@ class RunFolder:
             begun = is_folder and not _barely_begun(path)
         if there and not is_folder:
             raise UsageError(f"{path} is a file; choose another folder with --out.")
-        if begun:
-            if not overwrite:
-                raise UsageError(
-                    f"{path} already exists. Go on with it by --resume, replace it by --overwrite, "
-                    "or choose another folder with --out."
-                )
-            if not _is_run(path):
-                raise UsageError(f"{path} is not a run folder, so --overwrite does not touch it. Choose another --out.")
+        if begun and not _is_run(path):
+            raise UsageError(f"{path} is no run folder and holds other things: it stays so. Choose another --out.")
+        if begun and not overwrite:
+            raise UsageError(
+                f"{path} already exists. Go on with it by --resume, replace it by --overwrite, "
+                "or choose another folder with --out."
+            )
         with writes_explained(path):
             writing.make_folder(path)
         folder = cls(path, take_lock(path))

@@ -33,7 +33,7 @@ ADVICE = "Try a lower learning rate (lr) or a longer warm-up (warmup_epochs) in 
 PRECISE = ", or on a GPU network.precision=float32"
 JOINT_ADVICE = (
     "Try a longer warm-up (joint.warmup_epochs), a smaller group (joint.group or group_per_class), a slower ramp "
-    "(joint.ramp_epochs) or a smaller weight (joint.weight) of the consistency"
+    "(joint.ramp_epochs) or a smaller weight (joint.weight) of the consistency. k-means (discover --quick) needs none"
 )
 
 
