@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from autonovel.commands.discover import _outcome
 from autonovel.evaluation import accuracy
 from autonovel.outcome import next_steps
+from finished import as_known
 from image_files import write_digits
 from runs import TINY, autonovel
 from test_photos import write_photos
@@ -72,6 +74,13 @@ def test_a_folder_with_spaces_is_quoted_where_commands_are_told() -> None:
         "autonovel review 'runs/größer & schön-seed0'   (" in told
         and "predict 'runs/größer & schön-seed0' LATER" in told
     )
+
+
+def test_new_classes_that_look_known_are_named(finished: Path) -> None:
+    assert "look more like" not in "\n".join(_outcome(as_known(finished, "", "")))
+    told = "\n".join(_outcome(as_known(finished, "new-2", "3")))
+    assert "40 images look more like a known class (looks_known above 0.5" in told
+    assert "By that, new-2 is 3: look, and merge what is the same." in told
 
 
 def test_a_mistyped_setting_is_told_before_files_are_looked_at(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from autonovel.errors import UsageError
 from autonovel.review import app as review_app
 from autonovel.review import serve
 from autonovel.review.view import View
-from finished import rows_of
+from finished import as_known, rows_of
 from runs import command, environment
 
 PORT, TOKEN = 4242, "let-me-in"
@@ -236,6 +236,16 @@ def test_a_hint_names_the_class_that_is_most_often_second(client: httpx.Client, 
         seconds = [row["second_class"] for row in found.values() if row["class_name"] == one["name"]]
         most = max(set(seconds), key=seconds.count)
         assert seconds.count(found_name(client, one["near"])) == seconds.count(most)
+
+
+def test_a_hint_names_the_known_class_that_most_of_a_new_one_look_like(finished_with_files: Path) -> None:
+    as_known(finished_with_files, "new-2", "3")
+    client = client_of(finished_with_files)
+    client.headers.update(BEARER)
+    told = {
+        one["name"]: (one["looks_like"], one["looks_like_share"]) for one in client.get("/api/state").json()["classes"]
+    }
+    assert told["new-2"] == (3, 1.0) and told["3"] == (None, 0.0)
 
 
 def found_name(client: httpx.Client, number: int) -> str:

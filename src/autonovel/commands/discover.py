@@ -1,6 +1,7 @@
 """`autonovel discover`: from a folder of pictures to new classes, with nothing to set up."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +12,6 @@ from autonovel.errors import UsageError
 from autonovel.outcome import listed, next_steps, say
 from autonovel.planning import Plan, Wish
 
-LOOKS_KNOWN = 0.5  # mass on known classes from which on an image looks like one of them
 # a recipe made for a benchmark chooses among its classes; in a folder all that are there count
 WHOLE_FOLDER = {"data.known": [], "data.first_known": 0, "data.new": [], "data.first_new": 0, "data.per_class": 0}
 
@@ -73,6 +73,7 @@ def _outcome(folder: Path) -> list[str]:
     """Return what was found, in sentences, and what to do next."""
     import csv
 
+    from autonovel.editing.found import LOOKS_KNOWN, known_look
     from autonovel.storage.documents import read_json
     from autonovel.words import counted, of_images
 
@@ -81,10 +82,14 @@ def _outcome(folder: Path) -> list[str]:
         rows = [row for row in csv.DictReader(file) if not row["given_label"]]
     named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
     lines = [f"{len(classes)} new classes in {of_images(sum(bool(row['class_id']) for row in rows))}: {named}."]
-    known_looks = sum(float(row["looks_known"] or 0) > LOOKS_KNOWN for row in rows)
-    if known_looks:
-        look = f"{of_images(known_looks)} {'looks' if known_looks == 1 else 'look'} more like a known class"
+    looks = Counter((row["class_name"], like) for row in rows if (like := known_look(row)))
+    if looks:
+        look = f"{of_images(looks.total())} {'looks' if looks.total() == 1 else 'look'} more like a known class"
         lines.append(f"Of these, {look} (looks_known above {LOOKS_KNOWN} in discovery.csv; nearest_known says which).")
+    sizes = {entry["name"]: entry["size"] for entry in classes}
+    same = [f"{name} is {like}" for (name, like), n in looks.items() if name in sizes and 2 * n > sizes[name]]
+    if same:
+        lines.append(f"By that, {', '.join(same)}: look, and merge what is the same.")
     unreadable = [row for row in rows if not row["class_id"]]
     if unreadable:
         some = counted(len(unreadable), "file", "files")

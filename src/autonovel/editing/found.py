@@ -20,6 +20,7 @@ COLUMNS = (
     "second_class", "margin", "nearest_known", "looks_known", "outlier",
 )  # fmt: skip
 NUMBERS = ("confidence", "margin", "looks_known", "outlier")
+LOOKS_KNOWN = 0.5  # mass on known classes from which on an image looks like one of them
 
 
 def has_class(row: Mapping[str, str]) -> bool:
@@ -73,6 +74,11 @@ class FoundRun:
     def confidence(self) -> NDArray[np.float64]:
         """Return the model's confidence in the class it found, 0 where there is none."""
         return np.array([float(row["confidence"] or 0) for row in self.table])
+
+
+def known_look(row: Mapping[str, str]) -> str:
+    """Return the known class that an unlabelled image looks like; nothing if it looks new."""
+    return "" if row["given_label"] or float(row["looks_known"] or 0) <= LOOKS_KNOWN else row["nearest_known"]
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:

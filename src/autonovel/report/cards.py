@@ -83,6 +83,7 @@ def _card(subject: Subject, number: int, central: int, unsure: int) -> Card:
     size, name = len(rows), subject.names[number]
     true_name, true_share = _majority(subject, rows)
     found_as = subject.found_names.get(number, "")
+    second_new = np.where(subject.second >= subject.n_known, subject.second, -1)  # merged, a class may be a known one
     return Card(
         number=number,
         name=name,
@@ -96,12 +97,12 @@ def _card(subject: Subject, number: int, central: int, unsure: int) -> Card:
         unsure=_thumbnails(
             subject, rows[np.argsort(subject.confidence[rows], kind="stable")][: min(unsure, size // 2)]
         ),
-        near_known=_nearest(subject, rows, subject.nearest_known, number),
-        near_new=_nearest(subject, rows, subject.second, number) if number >= subject.n_known else None,
+        near_known=_nearest(subject, rows, subject.nearest_known, number, with_margin=False),
+        near_new=_nearest(subject, rows, second_new, number) if number >= subject.n_known else None,
     )
 
 
-def _nearest(subject: Subject, rows: Ints, next_class: Ints, number: int) -> Near | None:
+def _nearest(subject: Subject, rows: Ints, next_class: Ints, number: int, with_margin: bool = True) -> Near | None:
     """Return the class that ``next_class`` names for most of the images ``rows``, itself and junk left out."""
     named = next_class[rows]
     counts = np.bincount(named[(named >= 0) & (named != number)])
@@ -109,7 +110,7 @@ def _nearest(subject: Subject, rows: Ints, next_class: Ints, number: int) -> Nea
         return None
     nearest = int(counts.argmax())
     chosen = named == nearest
-    close = (subject.margin[rows][chosen] < CLOSE).sum() / len(rows) if next_class is subject.second else None
+    close = (subject.margin[rows][chosen] < CLOSE).sum() / len(rows) if with_margin else None
     return Near(nearest, subject.names[nearest], float(chosen.mean()), None if close is None else float(close))
 
 

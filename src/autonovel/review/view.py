@@ -9,6 +9,7 @@ import numpy as np
 
 from autonovel.editing import edits
 from autonovel.editing.edited import EditedRun
+from autonovel.editing.found import known_look
 from autonovel.editing.halves import smaller_half
 from autonovel.editing.sorting import JUNK, UNREADABLE, EditError
 from autonovel.errors import InputError, UsageError
@@ -36,6 +37,7 @@ class View:
         self._lock = threading.Lock()
         names = {name: number for number, name in run.found.names.items()}
         self._second = np.array([names.get(row["second_class"], UNREADABLE) for row in run.table])
+        self._known = np.array([names.get(known_look(row), UNREADABLE) for row in run.table])
         self._outlier = np.array([float(row["outlier"] or 1) for row in run.table])
         self._labelled = np.array([bool(row["given_label"]) for row in run.table])
 
@@ -49,7 +51,10 @@ class View:
         colours = class_colours(sorting.n_known, sorting.next_number - sorting.n_known)
         last = [edit for edit in logged if edit.in_force][-1:]
         classes = [
-            entry | {"colour": colours[entry["id"]], "sample": self._sample(entry["id"]), **self._near(entry["id"])}
+            entry
+            | {"colour": colours[entry["id"]], "sample": self._sample(entry["id"])}
+            | self._near(entry["id"])
+            | self._looks_like(entry["id"])
             for entry in self.run.classes()
         ]
         return {
@@ -94,6 +99,15 @@ class View:
             return {"near": None, "near_share": 0.0}
         counts = np.bincount(seconds)
         return {"near": int(counts.argmax()), "near_share": round(float(counts.max() / counts.sum()), 3)}
+
+    def _looks_like(self, number: int) -> dict[str, Any]:
+        """Return the known class that most images of a new class look like, a hint that it is no new one."""
+        sorting = self.run.sorting
+        looks = self._known[sorting.members(number)]
+        counts = np.bincount(looks[looks >= 0], minlength=1)
+        if number < sorting.n_known or 2 * counts.max() <= len(looks):
+            return {"looks_like": None, "looks_like_share": 0.0}
+        return {"looks_like": int(counts.argmax()), "looks_like_share": round(float(counts.max() / len(looks)), 3)}
 
     def images_of(self, number: int) -> dict[str, Any]:
         """Return all images of a class (or the junk), the surest first."""

@@ -131,14 +131,20 @@ class Health:
         for key in USAGE:
             lost = guard.vanished([line[key] for line in lines if line.get(key) is not None])
             if lost:
+                fewer = " or fewer new classes" if any(c >= self._n_known(key) for c in lost) else ""
                 self.context.display.say(
-                    f"Beware: {self._where(epoch)}: no image falls into {self._named(key, lost)} any more. If that "
-                    "stays so, try a lower learning rate (lr), a longer warm-up (warmup_epochs) or fewer new classes."
+                    f"Beware: {self._where(epoch)}: no image falls into {self._named(key, lost)} any more. Mostly that "
+                    "passes; if a class is empty at the end, try a lower learning rate (lr), a longer warm-up "
+                    f"(warmup_epochs){fewer}."
                 )
+
+    def _n_known(self, key: str) -> int:
+        """Return how many of a head's outputs, the first ones, are known classes."""
+        return 0 if key == "usage" else len(self.names)
 
     def _named(self, key: str, lost: list[int]) -> str:
         """Return classes of a head in words; that of the new classes has no others, another has them at its end."""
-        known = 0 if key == "usage" else len(self.names)
+        known = self._n_known(key)
         words = [f"known class {self.names[c]}" if c < known else f"new class {c - known + 1}" for c in lost]
         return ", ".join(words[: guard.NAMED]) + (
             f" and {len(words) - guard.NAMED} more" if words[guard.NAMED :] else ""

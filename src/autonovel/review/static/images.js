@@ -91,7 +91,7 @@ export class ImagesPage {
 
   async move() {
     if (!this.selection.length) return;
-    const to = await askClass(`Move ${counted(this.selection.length, "image", "images")} to`, { without: [this.number], first: [this.one.near] });
+    const to = await askClass(`Move ${counted(this.selection.length, "image", "images")} to`, { without: [this.number], first: [this.one.looks_like, this.one.near] });
     if (to !== null) await perform({ edit: "move", images: this.ids(), to });
   }
 
@@ -106,7 +106,7 @@ export class ImagesPage {
   }
 
   async merge() {
-    const into = await askClass(`Merge ${this.one.name} into`, { without: [this.number], first: [this.one.near] });
+    const into = await askClass(`Merge ${this.one.name} into`, { without: [this.number], first: [this.one.looks_like, this.one.near] });
     if (into !== null && await perform({ edit: "merge", numbers: [this.number], into })) location.hash = `#/class/${into}`;
   }
 
