@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from sklearn.decomposition import PCA
 from torch import Tensor, nn
 
@@ -30,6 +31,7 @@ from autonovel.objectives import consistency, kl_to_target, mcl, sharpened
 from autonovel.recipe import load
 from autonovel.training import checkpoint, optimisers
 from autonovel.training.stage import Concludes, OnMaterial, Progress, Remembers, Stage
+from runs import TINY, autonovel
 
 Maker = Callable[..., ImageSet]
 
@@ -145,6 +147,21 @@ def test_the_similarity_network_has_a_trunk_of_its_own(make_images: Maker) -> No
     assert all(p.grad is None for p in [*model.trunk.parameters(), *model.heads["known"].parameters()])
     moved = network_of(model).trunk.state_dict()
     assert any(not torch.equal(value, before[name]) for name, value in moved.items())
+
+
+@pytest.mark.parametrize(("start", "kind", "stage"), [
+    ("pretrained", "rotation", "1-rotation"), ("supervised", "rotation", "2-supervised"),
+    ("pretrained", "supervised", "2-supervised"),
+])  # fmt: skip
+def test_the_similarity_network_starts_where_it_is_told_to(tmp_path: Path, start: str, kind: str, stage: str) -> None:
+    changes = ["run.systems=kcl", f"similarity.start={start}", f"pretrain.kind={kind}", "similarity.lr=0"]
+    changes += ["pretrain.epochs=1", "supervised.epochs=1", "similarity.epochs=1", "kcl.epochs=1", "linear.epochs=0"]
+    done = autonovel("run", TINY, "--out", tmp_path, "--keep-going", *(one for c in changes for one in ("--set", c)))
+    assert done.returncode == 0, done.stderr
+    own = load_file(tmp_path / "stages" / "3-similarity" / "model.safetensors")
+    base = load_file(tmp_path / "stages" / stage / "model.safetensors")
+    weights = {name: value for name, value in base.items() if name.startswith("trunk.") and value.dim() == 4}
+    assert weights and all(torch.equal(own[f"heads.similarity.{name}"], value) for name, value in weights.items())
 
 
 @pytest.mark.parametrize(("statistics", "moves"), [("batch", True), ("known", False)])

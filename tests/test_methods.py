@@ -40,6 +40,7 @@ QUICK: dict[str, Any] = (
 DISCOVERING = [name for name in METHODS if name not in (KNOWN_ONLY, "kmeans-pretrained")]
 CASES = [(name, {}) for name in DISCOVERING] + [("dtc", {"dtc.variant": v}) for v in ("baseline", "te", "tep")]
 CASES += [("dtc", {"dtc.statistics": "anew", "dtc.first_view": "plain"})]
+CASES += [("mcl", {"similarity.start": "pretrained"})]
 CASES += [("kcl", {"similarity.statistics": "known", "similarity.batch": "merged"}), ("mcl", {"mcl.out_dim": 4})]
 EACH = pytest.mark.parametrize(("method", "settings"), CASES, ids=lambda v: v if isinstance(v, str) else str(v))
 JOINT_HEAD = ("rankstats-incremental", "kcl", "mcl", "dtc")

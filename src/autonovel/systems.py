@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from autonovel.extraction import extractor
 from autonovel.job import Job
 from autonovel.methods import METHODS, WITHOUT_STAGE_2
 from autonovel.methods.kmeans import pixel_clusters
+from autonovel.methods.similarity import LearnSimilarity
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import subfolder_lock, sweep
 from autonovel.studies.variants import SIMILARITY, adopt_similarity
 from autonovel.training.loop import run_stage
+from autonovel.training.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,21 @@ def run_system(job: Job, name: str, folder: Path) -> Found:
     stages = method.stages(job.recipe, job.problem)
     if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
         job.ranks.alone(lambda: adopt_similarity(folder, job.folder))
+        stages = _from_stage_1(job, stages)
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     z = method.finish(model, job.train, job.problem)
     embedding = embed(model, job.train.images, z)
     order = discovery.by_size(job.train, embedding.p_new)
     _order_by_size(model, order, job.train.n_known)
     return Found(model, embedding.reordered(order, job.train.n_known), seconds or time.monotonic() - start)
+
+
+def _from_stage_1(job: Job, stages: Sequence[Stage]) -> list[Stage]:
+    """Return ``stages`` with a similarity network that starts from stage 1, where the recipe wants and has one."""
+    if job.recipe.similarity.start != "pretrained" or job.recipe.pretrain.kind in ("supervised", "none"):
+        return list(stages)
+    first, _ = extractor(_without_stage_2(job))
+    return [replace(one, trunk=first.trunk) if isinstance(one, LearnSimilarity) else one for one in stages]
 
 
 def _without_stage_2(job: Job) -> Job:

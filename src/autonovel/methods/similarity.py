@@ -1,7 +1,7 @@
 """The similarity network of KCL and MCL: learned on pairs of known classes, asked about pairs of unlabelled images.
 
-It starts from the trunk of stage 2, in a copy of its own: the clustering starts from the same trunk, and must not
-move what judges it.
+It starts from the trunk of stage 2, or of stage 1 (``similarity.start``), in a copy of its own: the clustering starts
+from the trunk of stage 2, and must not move what judges it.
 """
 
 import copy
@@ -14,7 +14,7 @@ from autonovel import draws, settings
 from autonovel.data import Batch, ByClass, ImageSet, Merged, Sampler
 from autonovel.methods.notes import note_pairs
 from autonovel.methods.views import augmentation
-from autonovel.networks import Model
+from autonovel.networks import Model, Trunk
 from autonovel.networks.similarity import PairHead, SimilarityNetwork
 from autonovel.objectives import pair_cross_entropy
 from autonovel.training.stage import Progress, Terms
@@ -46,7 +46,10 @@ def same_class(model: Model, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LearnSimilarity:
-    """Two-way cross-entropy of all ordered pairs in a batch of labelled images."""
+    """Two-way cross-entropy of all ordered pairs in a batch of labelled images.
+
+    ``trunk`` is what the network starts from; None: the model's own.
+    """
 
     settings: settings.Similarity
     n_known: int
@@ -54,6 +57,7 @@ class LearnSimilarity:
     seed: int
     name: str = "3-similarity"
     number: int = 14
+    trunk: Trunk | None = None
 
     @property
     def n_draws(self) -> int:
@@ -61,10 +65,10 @@ class LearnSimilarity:
         return augmentation(self.settings).n_draws
 
     def prepare(self, model: Model) -> None:
-        """Copy the trunk into a similarity network; the model's own is left alone."""
+        """Copy a trunk into a similarity network; the model's own is left alone."""
         s, width = self.settings, model.trunk.n_features
         head = PairHead(width, s.hidden or HIDDEN * width, draws.generator(self.seed, 50))
-        network = SimilarityNetwork(copy.deepcopy(model.trunk), head)
+        network = SimilarityNetwork(copy.deepcopy(self.trunk or model.trunk), head)
         network.trunk.freeze(s.frozen, s.frozen_batchnorm)
         model.trunk.freeze(tuple(model.trunk.blocks), "eval")
         model.heads.requires_grad_(False)

@@ -30,6 +30,9 @@ class Similarity(PairStage):
                          "of the labelled images", L2C, choices=("classes", "merged"))  # fmt: skip
     classes_per_batch: int = setting(0, "known classes in a batch (0: as many as there are new ones, so that pairs "
                                      "of one class are as frequent as they will be there)", low=0)  # fmt: skip
+    start: str = setting("supervised", "where its trunk starts: supervised, from stage 2; pretrained, from stage 1, "
+                         "which knows no classes yet (where there is none, from stage 2)",
+                         choices=("supervised", "pretrained"))  # fmt: skip
     balance: str = setting("none", "none: every pair counts alike; even: pairs of one class and pairs of two weigh "
                            "the same in total", L2C, choices=("none", "even"))  # fmt: skip
     hidden: int = setting(0, "width of the hidden layer on a pair of features (0: four times the features)", L2C, low=0)
