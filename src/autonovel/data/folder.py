@@ -120,9 +120,6 @@ class _Found:
         if not self.others:
             return ()
         named = ", ".join(map(printable, sorted(self.others)[:FEW])) + (", …" if len(self.others) > FEW else "")
-        some = (
-            "1 file is no image by the ending of its name and was"
-            if len(self.others) == 1
-            else (f"{len(self.others):,} files are no images by the endings of their names and were")
-        )
+        many = f"{len(self.others):,} files are no images by the endings of their names and were"
+        some = "1 file is no image by the ending of its name and was" if len(self.others) == 1 else many
         return (f"{some} left alone: {named}",)

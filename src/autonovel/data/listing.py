@@ -174,15 +174,15 @@ def _true_labels(train: Listing, data: Data) -> list[str | None]:
             f"{train.root} is called {train.entries[0].id}."
         )
     missing = [row for row, label in enumerate(true) if label is None]
-    table = FileTable.of(str(train.root), train.entries)
-    readable = next((row for row in missing if _can_be_read(table, row)), None)
+    table = FileTable.of(str(train.root), [train.entries[row] for row in missing])
+    readable = next((row for place, row in enumerate(missing) if _can_be_read(table, place)), None)
     if readable is not None:
         raise InputError(
             f"{path} has no label for {len(missing):,} of the unlabelled images, such as {train.entries[readable].id}. "
             "Scores need all of them: complete it, or remove it to go without."
         )
     for row in missing:  # files that cannot be read are left out later, whatever their class
-        true[row] = next(label for label in true if label is not None)
+        true[row] = next((label for label in true if label is not None), None)
     for entry, label in zip(train.entries, train.labels, strict=True):
         if label is not None and told.get(entry.id, label) != label:
             raise InputError(f"{path} calls {entry.id} {told[entry.id]}, but it lies in the folder of {label}.")

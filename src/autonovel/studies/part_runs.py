@@ -9,7 +9,6 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.settings import ALL_STAGES
-from autonovel.storage.documents import read_json
 from autonovel.studies.parts import RESULTS, Parts, combine, spend
 from autonovel.studies.side_by_side import RunOrder, carry_out
 
@@ -58,5 +57,6 @@ def _of_part(parts: Parts, part: str, order: RunOrder) -> RunOrder:
 
 
 def _finished(folder: Path) -> bool:
-    facts = read_json(folder / "run.json") if (folder / "run.json").exists() else {}
-    return "finished" in facts and (folder / RESULTS).exists()
+    from autonovel import record  # late: it needs torch
+
+    return (folder / "run.json").exists() and record.finished(folder)
