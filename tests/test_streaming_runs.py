@@ -35,7 +35,7 @@ def streamed(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = autonovel(*arguments(digits, folder, "streaming"))
     assert done.returncode == 0, done.stderr
     assert "Images: 401, 58 kB decoded; streaming (data.loader = streaming), decoded by 2 processes" in done.stdout
-    assert f"1 of 401 files cannot be read and are left out: {BROKEN} (" in done.stdout
+    assert f"1 of 401 files cannot be read and is left out: {BROKEN} (" in done.stdout
     return folder
 
 

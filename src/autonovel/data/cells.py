@@ -13,6 +13,7 @@ ENDINGS = (".csv", ".tsv", ".parquet")
 MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # with which editors begin
 DELIMITERS = (",", ";", "\t")
 CELL = 1 << 20  # characters that a cell may have
+NAME = 1000  # and the name of a column, which messages repeat
 
 
 class Cells(NamedTuple):
@@ -57,6 +58,9 @@ def _text(path: Path, content: bytes) -> Cells:
         columns = _columns(next((row for row in reader if row), []))
     except csv.Error as error:
         raise InputError(f"the first line of {path} cannot be read: {error}.") from error
+    longest = max(map(len, columns), default=0)
+    if longest > NAME:
+        raise InputError(f"the first line of {path} cannot be read: a column's name has {longest:,} characters.")
     return Cells(columns, _lines(path, reader, columns), notes)
 
 
