@@ -25,6 +25,7 @@ OF_METHODS = {
     "joint": ("rankstats", 0, "joint", "lr"),
     "starts": ("rankstats", 0, "joint", "lr"),
     "fixed views": ("rankstats", 0, "joint", "lr"),
+    "renewed views": ("rankstats", 0, "joint", "lr"),
     "incremental": ("rankstats-incremental", 0, "incremental", "lr"),
     "rebalanced": ("rankstats-incremental", 0, "incremental", "lr"),
     "similarity": ("kcl", 0, "similarity", "lr"),
@@ -42,10 +43,12 @@ QUICK = {
 }  # fmt: skip
 
 
+FIXED: dict[str, Any] = {"fixed_views": 3, "frozen": ("stem", "block1"), "frozen_batchnorm": "eval"}
 ALWAYS: dict[str, dict[str, Any]] = {
     "starts": {"starts": 3, "starts_until": 0.5},
     "rebalanced": {"rebalance": True},
-    "fixed views": {"fixed_views": 3, "frozen": ("stem", "block1"), "frozen_batchnorm": "eval"},
+    "fixed views": FIXED,
+    "renewed views": FIXED | {"renew_views": 1, "augment.shift": 1.0},
     "labelled rotation": {"label_weight": 1.0},
 }
 

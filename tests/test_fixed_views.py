@@ -104,6 +104,31 @@ def test_features_are_those_of_the_views_themselves(views: str, monkeypatch: pyt
     assert not torch.allclose(*looked_up, atol=1e-3)
 
 
+def test_other_views_come_into_use_after_some_epochs() -> None:
+    images = some_images()
+    assert isinstance(images.images, Tensor)
+    image, number = torch.arange(24), torch.zeros(24, dtype=torch.int64)
+    model, stage = joint(renew_views=2)
+    assert stage.fixed is not None
+    seen = {}
+    with stage.foresee(model, images, told := Told()):
+        assert stage.fixed.maps is not None
+        address = stage.fixed.maps.data_ptr(), stage.fixed.first.data_ptr()
+        for epoch in (0, 1, 2, 3, 5):  # 5 as after a resume
+            stage.before_epoch(model, images, epoch)
+            model.train()
+            seen[epoch] = stage.fixed.pixels(images.images, image, number + 1)
+            assert torch.allclose(stage.fixed.maps[:, 1].movedim(-1, 1), model.settled_maps(seen[epoch]), atol=1e-5)
+            assert (stage.fixed.maps.data_ptr(), stage.fixed.first.data_ptr()) == address  # where a recorded step looks
+    assert "computed every 2 epochs, of 3 views an image" in told.said[0]
+    for epoch, round_ in ((0, 0), (1, 0), (2, 1), (3, 1), (5, 2)):
+        u = draws.uniform(stage.fixed.key, number + 3 * round_ + 1, image[:, None], stage.fixed.augmentation.n_draws)
+        assert torch.equal(seen[epoch], stage.fixed.augmentation.view(images.images, u[:, 0]))
+    assert torch.equal(seen[0], seen[1])
+    assert not torch.equal(seen[0], seen[2])
+    assert not torch.equal(seen[2], seen[5])
+
+
 def test_a_step_does_not_go_through_frozen_blocks() -> None:
     images = some_images()
     model, stage = joint()
@@ -117,23 +142,26 @@ def test_a_step_does_not_go_through_frozen_blocks() -> None:
     assert after == [] and trained == [6]
 
 
-def trained(folder: Path, told: Told, images: ImageSet) -> dict[str, Tensor]:
-    model, stage = ready("fixed views", **SHIFT, epochs=2)
+def trained(folder: Path, told: Told, images: ImageSet, renew: int = 0) -> dict[str, Tensor]:
+    model, stage = ready("fixed views", **SHIFT, epochs=2, renew_views=renew)
     assert isinstance(stage, Joint)
     run_stage(model, stage, images, context_in(folder, told))
     assert stage.fixed is not None and stage.fixed.maps is None  # the memory is free again
     return model.state_dict()
 
 
-def test_training_is_the_same_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("renew", [0, 1])
+def test_training_is_the_same_where_there_is_no_room(
+    renew: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     roomy, narrow, streamed = Told(), Told(), Told()
     images = some_images()
     assert isinstance(images.images, Tensor)
-    kept = trained(tmp_path / "roomy", roomy, images)
+    kept = trained(tmp_path / "roomy", roomy, images, renew)
     monkeypatch.setattr(fixed_views, "SHARE", 0.0)
-    afresh = trained(tmp_path / "narrow", narrow, images)
-    by_batch = trained(tmp_path / "streamed", streamed, replace(images, images=HostPixels(images.images)))
-    assert "computed once" in " ".join(roomy.said)
+    afresh = trained(tmp_path / "narrow", narrow, images, renew)
+    by_batch = trained(tmp_path / "streamed", streamed, replace(images, images=HostPixels(images.images)), renew)
+    assert ("computed every 1 epoch," if renew else "computed once") in " ".join(roomy.said)
     assert "too large to keep" in " ".join(narrow.said)
     assert "batch by batch" in " ".join(streamed.said)
     for key, value in kept.items():
@@ -208,6 +236,7 @@ def test_an_adapter_comes_after_the_average(frozen: tuple[str, ...]) -> None:
     [
         ({"fixed_views": 1, "frozen_batchnorm": "eval"}, "two views"),
         ({"fixed_views": 4}, "frozen_batchnorm=eval"),
+        ({"renew_views": 4}, "no views are drawn beforehand"),
         ({"fixed_views": 4, "frozen_batchnorm": "eval", "frozen": ()}, "name blocks in frozen"),
         ({"fixed_views": 4, "frozen_batchnorm": "eval", "augment": Augment(cached=True)}, "augment.cached"),
     ],

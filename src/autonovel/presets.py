@@ -12,6 +12,7 @@ _AS_RUN = {
     "joint.group_per_class": 0.0,
     "joint.starts": 1,
     "joint.fixed_views": 0,
+    "joint.renew_views": 0,
     "joint.rebalance": False,
     "dtc.views": "separate",
 }

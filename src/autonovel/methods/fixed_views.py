@@ -1,14 +1,15 @@
-"""A few views of each image, drawn once for a whole stage, so that frozen blocks need to see each only once.
+"""A few views of each image, drawn once for many epochs, so that frozen blocks need to see each only once.
 
 Half the arithmetic of a joint step is a forward pass through blocks that do not learn.  Where their BatchNorm
 statistics are fixed as well, what they make of a view never changes; with a fixed number of views, all of it can be
-computed before the first step and looked up afterwards.
+computed before the first step and looked up afterwards.  Every so many epochs other views may take their place: a
+network that sees the same eight again and again learns them by heart.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, cat
@@ -18,7 +19,8 @@ from autonovel.augment import Augmentation
 from autonovel.data import Batch, ImageSet
 from autonovel.data.memory import free_bytes, gigabytes
 from autonovel.networks import Model
-from autonovel.training.display import Display
+from autonovel.training.display import Display, Silent
+from autonovel.words import counted
 
 SHARE = 0.5  # of the free memory that maps may take: activations and gradients need the rest
 CHUNK = 512
@@ -27,19 +29,23 @@ TITLE = "frozen blocks"
 
 @dataclass
 class FixedViews:
-    """Views 0 … count − 1 of every image, each a function of (key, image, view).
+    """Views of every image, each a function of (key, image, number), of which ``count`` are in use at a time.
 
     Attributes:
         augmentation: what a view is.
         count: views of an image.
         key: stream of their draws.
-        maps: what the settled blocks make of them, image×view×h×w×c; None where that is not computed ahead, and a step
-            makes the same views itself.
+        epochs: after which the next ``count`` views take their place (0: never).
+        first: number of the first of those in use, where a recorded step looks it up.
+        maps: what the settled blocks make of these, image×view×h×w×c; None where that is not computed ahead, and a
+            step makes the same views itself.
     """
 
     augmentation: Augmentation
     count: int
     key: int
+    epochs: int = 0
+    first: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.int64))
     maps: Tensor | None = None
 
     def two(self, model: Model, batch: Batch) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
@@ -61,17 +67,28 @@ class FixedViews:
 
     def pixels(self, images: Tensor, image: Tensor, view: Tensor) -> Tensor:
         """Return one view, in [0, 1], of each of uint8 ``images``, whose numbers in their set are ``image``."""
-        u = draws.uniform(self.key, view, image[:, None], self.augmentation.n_draws)
+        u = draws.uniform(self.key, self.first + view, image[:, None], self.augmentation.n_draws)
         return self.augmentation.view(images, u[:, 0])
 
     @contextmanager
     def computed(self, model: Model, images: ImageSet, display: Display) -> Iterator[None]:
-        """Compute the maps of all views, if there is room for them, and let go of them in the end."""
+        """Compute the maps of the first views, if there is room for them, and let go of them in the end."""
+        self.first = torch.zeros((), dtype=torch.int64, device=model.mean.device)
         display.say(self._compute(model, images, display))
         try:
             yield
         finally:
             self.maps = None
+
+    def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
+        """Take the views of this epoch into use, in place: a recorded step finds them where the others were."""
+        first = epoch // self.epochs * self.count if self.epochs else 0
+        if first == int(self.first):
+            return
+        self.first.fill_(first)
+        if self.maps is not None:
+            assert isinstance(images.images, Tensor)
+            self._fill(self.maps, model, images.images, Silent())
 
     def _compute(self, model: Model, images: ImageSet, display: Display) -> str:
         """Compute the maps where that can be; return what a person is told."""
@@ -91,7 +108,8 @@ class FixedViews:
             return too_large
         self._fill(maps, model, pixels, display)
         self.maps = maps
-        return f"Frozen blocks have been computed once, {of}."
+        how_often = f"every {counted(self.epochs, 'epoch', 'epochs')}" if self.epochs else "once"
+        return f"Frozen blocks are computed {how_often}, {of}."
 
     def _fill(self, maps: Tensor, model: Model, pixels: Tensor, display: Display) -> None:
         start, done = time.monotonic(), 0

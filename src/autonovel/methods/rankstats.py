@@ -72,7 +72,7 @@ class Joint:
         """Return the views that are drawn beforehand, where the settings ask for such."""
         s = self.settings
         key = draws.stream(self.seed, 47, self.number)
-        return FixedViews(augmentation(s), s.fixed_views, key) if s.fixed_views else None
+        return FixedViews(augmentation(s), s.fixed_views, key, s.renew_views) if s.fixed_views else None
 
     @property
     def group(self) -> int:
@@ -137,7 +137,9 @@ class Joint:
         return self.fixed.computed(model, images, display) if self.fixed else nullcontext()
 
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
-        """Choose among several starts of the head, when it is time."""
+        """Take other views into use, and choose among several starts of the head, when it is time."""
+        if self.fixed:
+            self.fixed.before_epoch(model, images, epoch)
         head, until = model.heads["new"], round(self.settings.starts_until * self.settings.epochs)
         if isinstance(head, Candidates) and epoch == max(1, until):
             choose_tightest(model, head, images)

@@ -126,6 +126,8 @@ class Joint(Stage):
     fixed_views: int = setting(0, "draw so many views of each image beforehand, so that frozen blocks see each only "
                                "once, where memory allows (0: new ones in every step); not with frozen_batchnorm=train",
                                low=0)  # fmt: skip
+    renew_views: int = setting(0, "epochs after which other views take the place of those drawn beforehand (0: never)",
+                               low=0)  # fmt: skip
     ce: bool = setting(True, "cross-entropy on the labelled images", "paper, eq. 1")
     bce: bool = setting(True, "pairwise binary cross-entropy on the unlabelled images", "paper, eq. 3")
     consistency: bool = setting(True, "agreement of two views", "paper, eq. 4")
@@ -171,6 +173,9 @@ class Joint(Stage):
             raise UsageError("ce, bce and consistency are all off; nothing is left to learn from.")
         if self.fixed_views == 1:
             raise UsageError("fixed_views is 1, but two views of each image are compared; set at least 2, or 0.")
+        if self.renew_views and not self.fixed_views:
+            raise UsageError(f"renew_views is {self.renew_views}, but no views are drawn beforehand: every step has "
+                             "new ones. Set renew_views=0, or fixed_views to at least 2.")  # fmt: skip
         if self.fixed_views and (self.frozen_batchnorm == "train" or not self.frozen):
             raise UsageError("fixed_views is for frozen blocks whose output never changes; set frozen_batchnorm=eval "
                              "and name blocks in frozen, or set fixed_views=0.")  # fmt: skip
