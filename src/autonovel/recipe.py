@@ -248,15 +248,16 @@ def check_names(texts: Iterable[str]) -> None:
 
 def parse_overrides(texts: Iterable[str]) -> Flat:
     """Return the values of ``section.key=value`` strings by key; later ones win."""
-    return dict(map(_parse_override, texts))
+    defaults = default_values()
+    return dict(_parse_override(text, defaults) for text in texts)
 
 
-def _parse_override(text: str) -> tuple[str, Any]:
+def _parse_override(text: str, defaults: Flat) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UsageError(f"--set {text!r} is not of the form section.key=value, such as joint.lr=0.05.")
     key, value = key.strip(), value.strip()
-    is_text = isinstance(default_values().get(key), str)
+    is_text = isinstance(defaults.get(key), str)
     try:
         found = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:

@@ -1,7 +1,6 @@
 """`autonovel discover`: from a folder of pictures to new classes, with nothing to set up."""
 
 import os
-from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
@@ -71,23 +70,21 @@ def _announce(
 
 def _outcome(folder: Path) -> list[str]:
     """Return what was found, in sentences, and what to do next."""
-    import csv
-
-    from autonovel.editing.found import LOOKS_KNOWN, known_look
+    from autonovel.editing.found import LOOKS_KNOWN, FoundRun, common_look, known_look
     from autonovel.storage.documents import read_json
     from autonovel.words import counted, of_images
 
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
-    with (folder / "discovery.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if not row["given_label"]]
+    rows = [row for row in FoundRun(folder).table if not row["given_label"]]
     named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
     lines = [f"{len(classes)} new classes in {of_images(sum(bool(row['class_id']) for row in rows))}: {named}."]
-    looks = Counter((row["class_name"], like) for row in rows if (like := known_look(row)))
-    if looks:
-        look = f"{of_images(looks.total())} {'looks' if looks.total() == 1 else 'look'} more like a known class"
+    looks: dict[str, list[str]] = {entry["name"]: [] for entry in classes}
+    for row in rows:
+        looks.setdefault(row["class_name"], []).append(known_look(row))
+    if known := sum(bool(look) for of_class in looks.values() for look in of_class):
+        look = f"{of_images(known)} {'looks' if known == 1 else 'look'} more like a known class"
         lines.append(f"Of these, {look} (looks_known above {LOOKS_KNOWN} in discovery.csv; nearest_known says which).")
-    sizes = {entry["name"]: entry["size"] for entry in classes}
-    same = [f"{name} is {like}" for (name, like), n in looks.items() if name in sizes and 2 * n > sizes[name]]
+    same = [f"{entry['name']} is {like}" for entry in classes if (like := common_look(looks[entry["name"]])[0])]
     if same:
         lines.append(f"By that, {', '.join(same)}: look, and merge what is the same.")
     unreadable = [row for row in rows if not row["class_id"]]

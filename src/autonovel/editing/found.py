@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +80,16 @@ class FoundRun:
 def known_look(row: Mapping[str, str]) -> str:
     """Return the known class that an unlabelled image looks like; nothing if it looks new."""
     return "" if row["given_label"] or float(row["looks_known"] or 0) <= LOOKS_KNOWN else row["nearest_known"]
+
+
+def common_look(looks: Sequence[str]) -> tuple[str, float]:
+    """Return the known class that more than half of a class's images look like, and their share; nothing if none is.
+
+    Args:
+        looks: ``known_look`` of every image of the class.
+    """
+    (like, n), *_ = Counter(look for look in looks if look).most_common(1) or [("", 0)]
+    return (like, n / len(looks)) if 2 * n > len(looks) else ("", 0.0)
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from autonovel.editing import edits
 from autonovel.editing.edited import EditedRun
-from autonovel.editing.found import known_look
+from autonovel.editing.found import common_look, known_look
 from autonovel.editing.halves import smaller_half
 from autonovel.editing.sorting import JUNK, UNREADABLE, EditError
 from autonovel.errors import InputError, UsageError
@@ -35,9 +35,9 @@ class View:
         self.images_missing = self.images.missing
         self.key = str(run.facts.get("digest", ""))[:12]  # other images have other addresses in a browser's cache
         self._lock = threading.Lock()
-        names = {name: number for number, name in run.found.names.items()}
-        self._second = np.array([names.get(row["second_class"], UNREADABLE) for row in run.table])
-        self._known = np.array([names.get(known_look(row), UNREADABLE) for row in run.table])
+        self._numbers = {name: number for number, name in run.found.names.items()}
+        self._second = np.array([self._numbers.get(row["second_class"], UNREADABLE) for row in run.table])
+        self._look = np.array([known_look(row) for row in run.table])
         self._outlier = np.array([float(row["outlier"] or 1) for row in run.table])
         self._labelled = np.array([bool(row["given_label"]) for row in run.table])
 
@@ -102,12 +102,10 @@ class View:
 
     def _looks_like(self, number: int) -> dict[str, Any]:
         """Return the known class that most images of a new class look like, a hint that it is no new one."""
-        sorting = self.run.sorting
-        looks = self._known[sorting.members(number)]
-        counts = np.bincount(looks[looks >= 0], minlength=1)
-        if number < sorting.n_known or 2 * counts.max() <= len(looks):
-            return {"looks_like": None, "looks_like_share": 0.0}
-        return {"looks_like": int(counts.argmax()), "looks_like_share": round(float(counts.max() / len(looks)), 3)}
+        like, share = "", 0.0
+        if number >= self.run.sorting.n_known:
+            like, share = common_look(self._look[self.run.sorting.members(number)].tolist())
+        return {"looks_like": self._numbers[like] if like else None, "looks_like_share": round(share, 3)}
 
     def images_of(self, number: int) -> dict[str, Any]:
         """Return all images of a class (or the junk), the surest first."""
