@@ -55,6 +55,15 @@ def test_what_is_given_and_what_was_once_so_are_told_together() -> None:
     assert part["changed"] == {"run.systems": ["rankstats"], "joint.ce": False, "joint.epochs": 9}
 
 
+def test_what_the_caller_gave_is_told_apart_where_the_recipe_has_changed_since() -> None:
+    (part,) = as_today(results("rankstats", sets=("joint.ce=false",), joint__epochs=9))
+    assert part["given"] == {"run.systems": ["rankstats"], "joint.ce": False}
+    for same in (results("rankstats", sets=("joint.ce=false",)), results("rankstats")):
+        assert ["given" in part for part in as_today(same)] == [False]
+    plain, kmeans = as_today(results("rankstats", "kmeans", joint__epochs=9))  # which does not depend on it
+    assert "given" in plain and "given" not in kmeans
+
+
 @pytest.mark.parametrize(
     "setting",
     [

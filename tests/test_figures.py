@@ -132,6 +132,21 @@ def test_the_k_that_a_recipe_once_had_is_a_value_of_its_sweep(tmp_path: Path) ->
     assert sweeps.accuracies(study(tmp_path), sweeps.K) == {own: {0: 90.0}, own + 1: {1: 90.0}}
 
 
+def test_a_sweep_with_an_earlier_recipe_is_a_line_of_its_own_named_by_its_commit(tmp_path: Path) -> None:
+    own = recipe.load("demo").recipe.joint.k
+    for acc, epochs, k in ((0.9, 0, own), (0.8, 0, own + 1), (0.7, 3, own), (0.6, 3, own + 1), (0.5, 3, own + 2)):
+        changed = {} if k == own else {"joint.k": k}
+        held = settings_held(recipe.load("demo", changed | {"run.systems": ["rankstats"]}).recipe)
+        content = {"recipe": "demo", "seed": 0, "systems": {"rankstats": {"acc": acc}}, "seconds": {"total": 1.0}}
+        content |= {"changed": changed, "settings": held | ({"joint.epochs": epochs} if epochs else {})}
+        (tmp_path / f"{acc}").mkdir()
+        (tmp_path / f"{acc}" / "seed-0.json").write_text(json.dumps(content | {"commit": "abcdef0123"}))
+    lines = sweeps.draw(studies(collect([tmp_path])), sweeps.K).numbers["lines"]
+    found = {label: {point["k"]: point["mean"] for point in line} for label, line in lines.items()}
+    then = {own: 70.0, own + 1: 60.0, own + 2: 50.0}
+    assert found == {"demo": {own: 90.0, own + 1: 80.0}, "demo at abcdef0": then}
+
+
 def test_kept_results_of_a_recipe_that_is_gone_are_compared_all_the_same(tmp_path: Path) -> None:
     content = {"recipe": "mine", "seed": 0, "systems": {"rankstats": {"acc": 0.9}, "kmeans": {"acc": 0.6}}}
     content["seconds"] = {"total": 1.0}

@@ -114,6 +114,42 @@ def test_a_sweep_has_the_recipe_s_own_value_among_the_others() -> None:
     assert (by_k["1"], by_k[str(own)], by_k["50"]) == ("50.0 (1)", "90.0 (1)", "not run")
 
 
+def earlier(acc: float, given: dict[str, Any], system: str = "rankstats", **drifted: Any) -> dict[str, Any]:
+    """Return a result of svhn-fast as it was, with what it said otherwise then beside what was asked for."""
+    changed = given | {key.replace("__", "."): value for key, value in drifted.items()}
+    return result("svhn-fast", 0, system, acc, changed=changed, given=given)
+
+
+def test_where_the_recipe_of_today_was_not_run_an_earlier_one_stands_in_and_is_marked() -> None:
+    runs = [
+        result("svhn-fast", 0, "rankstats", 0.95),
+        earlier(0.94, {}, joint__epochs=50),
+        earlier(0.6, {"joint.ce": False}, joint__epochs=50),
+        earlier(0.93, {"joint.k": 7}, joint__epochs=50),
+        earlier(0.92, {}, "kmeans", pretrain__epochs=3),
+    ]
+    parts = lines(runs, "What each part does")
+    assert parts["ranking statistics"][-1] == "95.0 (1)"
+    assert parts["without CE"][-2:] == ["59.7 ± 6.6", "60.0 (1) †"]
+    sweep = lines(runs, "Ranking statistics with other k")
+    assert dict(zip(sweep["k"], sweep["SVHN"], strict=True))["7"] == "93.0 (1) †"
+    assert lines(runs, "Novel category discovery")["k-means on stage-2 features"][-1] == "92.0 (1) †"
+    assert "†: with the recipe as it was" in paper_tables.markdown(runs)
+    assert "†" not in paper_tables.markdown(runs[:1])
+
+
+def test_of_several_earlier_recipes_the_one_most_like_today_s_stands_in() -> None:
+    near, far = earlier(0.93, {}, joint__weight=20.0), earlier(0.8, {}, joint__weight=20.0, joint__epochs=50)
+    for runs in ([near, far], [far, near]):
+        assert lines(runs, "What each part does")["ranking statistics"][-1] == "93.0 (1) †"
+
+
+def test_a_value_that_an_earlier_recipe_had_itself_is_one_of_today_s_sweep() -> None:
+    sweep = lines([earlier(0.94, {}, joint__k=7)], "Ranking statistics with other k")
+    by_k = dict(zip(sweep["k"], sweep["SVHN"], strict=True))
+    assert by_k["7"] == "94.0 (1)"
+
+
 def test_every_number_of_the_paper_has_its_place() -> None:
     """None of those that `paper` knows is left out of the tables."""
     told = paper_tables.markdown([])

@@ -31,6 +31,7 @@ class Run:
         seed: its seed.
         primary: its primary system.
         results: ``results.json``; None if the run is not finished.
+        earlier: where the recipe has changed since, what it is called instead of all that differs.
     """
 
     folder: Path
@@ -39,6 +40,7 @@ class Run:
     seed: int
     primary: str
     results: dict[str, Any] | None
+    earlier: str = ""
 
     @property
     def recipe(self) -> str:
@@ -115,7 +117,18 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
         seed=results["seed"],
         primary=str(results.get("primary") or next(iter(systems), PLAIN)),
         results=results,
+        earlier=_earlier(results, results.get("commit")),
     )
+
+
+def _earlier(today: Mapping[str, Any], commit: str | None) -> str:
+    """Return a short name for a recipe that has changed since: where it was, and what the caller changed in it."""
+    differs = with_effect(today.get("changed") or {})
+    given = with_effect(today.get("given", differs))
+    if not differs.keys() - given.keys() - VARIED:
+        return ""
+    common = sorted(f"{key}={value}" for key, value in given.items() if key not in VARIED)
+    return " ".join([f"{today['recipe']} at {(commit or 'unknown')[:7]}", *common])
 
 
 def _read(folder: Path) -> Run:
@@ -130,6 +143,7 @@ def _read(folder: Path) -> Run:
         seed=int(facts["seed"]),
         primary=str(facts["primary"]),
         results=checked(results, read_json(results), RESULTS) if results.exists() else None,
+        earlier=_earlier(today, facts.get("commit")),
     )
 
 
@@ -144,6 +158,11 @@ class Study:
 
     label: str
     runs: tuple[Run, ...]
+
+    @property
+    def short(self) -> str:
+        """Return the label, or of a recipe that has changed since the commit instead of all that differs."""
+        return next((run.earlier for run in self.runs if run.earlier), self.label)
 
     def only(self, changed: Mapping[str, Any] | None = None) -> list[Run]:
         """Return the runs in which, of what studies vary, exactly ``changed`` was changed (None: nothing).

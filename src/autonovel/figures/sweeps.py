@@ -66,7 +66,7 @@ Line = dict[int, dict[int, float]]  # ACC in per cent by value and seed
 
 def draw(studies: list[Study], sweep: Sweep) -> Drawn:
     """Return the accuracy against a setting, a line for each study that has at least two values of it."""
-    lines = {study.label: line for study in studies if len(line := accuracies(study, sweep)) > 1}
+    lines = {study.short: line for study in studies if len(line := accuracies(study, sweep)) > 1}
     if not lines:
         raise CannotDrawError(
             f"no two finished runs with scores differ in {sweep.setting} alone. "

@@ -2,7 +2,8 @@
 
 A recipe of the package may change from one version to the next, and results of both may lie side by side.  Results hold
 the settings they came from; what the recipe says otherwise today counts as changed.  So a table does not average over
-two versions of a recipe, and the k that a recipe once had is a value of today's sweep.
+two versions of a recipe, and the k that a recipe once had is a value of today's sweep.  What the caller changed himself
+is kept apart (``given``): where nobody has run that with the recipe of today, results of an earlier one may stand in.
 """
 
 import functools
@@ -46,8 +47,8 @@ def settings_held(settings: Recipe) -> dict[str, Any]:
 def as_today(results: Results) -> list[Results]:
     """Return ``results`` with what differs from the recipe of today as ``changed``.
 
-    Split into parts where that differs between their systems; as they are where they hold no settings or their recipe
-    is not one of the package.
+    Where some of that is not the caller's doing, what is his is ``given``.  Split into parts where systems differ
+    in it; as they are where they hold no settings or their recipe is not one of the package.
     """
     held, changed = results.get("settings"), results.get("changed") or {}
     preset = changed.get("preset")
@@ -68,7 +69,13 @@ def as_today(results: Results) -> list[Results]:
             parts.append((differs, [system]))
         else:
             alike.append(system)
-    return [_part(results, systems) | {"changed": aside | differs} for differs, systems in parts] or [results]
+    return [_part(results, systems) | _changes(aside | differs, changed) for differs, systems in parts] or [results]
+
+
+def _changes(differs: dict[str, Any], changed: Mapping[str, Any]) -> Results:
+    """Return what differs from the recipe of today, and apart what the caller changed if that is not all of it."""
+    alike = differs.keys() <= changed.keys()
+    return {"changed": differs} | ({} if alike else {"given": dict(changed)})
 
 
 @functools.cache

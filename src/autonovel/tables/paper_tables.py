@@ -32,6 +32,8 @@ LEGEND = (
     f"deviations are over {paper.RUNS} runs. Ours is in **bold** where it is more than {CLEARLY_LESS:.0f} points "
     "below the paper. Where a line does not say *full length*, the fast recipe is meant (on ImageNet there is but one)."
 )
+EARLIER = " †"
+OF_EARLIER = "†: with the recipe as it was at the commit that the table of all runs names; today's differs."
 Measured = Mapping[tuple[str, str], Row]  # by the recipe with its changes, and what the row calls the system
 
 
@@ -153,13 +155,20 @@ def markdown(results: Sequence[Results]) -> str:
     if results and not any(paper.dataset_of(str(r["recipe"])) in TITLES for r in results):
         named = ", ".join(sorted({str(r["recipe"]) for r in results}))
         raise UsageError(f"these runs are of {named}, none of which is in the paper. Print them without --paper.")
-    measured = {(row.recipe, row.system): row for row in rows(results)}
-    lines = [LEGEND]
+    measured = _measured(rows(results))
+    lines = []
     for table in TABLES:
         lines += ["", f"**{table.title}**", "", *_table(table, measured)]
     for sweep in SWEEPS:
         lines += ["", f"**{sweep.title}**", "", *_sweep(sweep, measured)]
-    return "\n".join(lines)
+    marked = any(EARLIER in line for line in lines)
+    return "\n".join([f"{LEGEND} {OF_EARLIER}" if marked else LEGEND, *lines])
+
+
+def _measured(found: Sequence[Row]) -> Measured:
+    """Return the rows by name and system; for what today's recipe has not, those of the earlier one most like it."""
+    earlier = sorted((row for row in found if row.given), key=lambda row: row.recipe.count("="), reverse=True)
+    return {(row.given, row.system): row for row in earlier} | {(row.recipe, row.system): row for row in found}
 
 
 def _table(table: PaperTable, measured: Measured) -> list[str]:
@@ -181,7 +190,7 @@ def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
             continue
         theirs = _published(table, line, dataset)
         told = " / ".join(f"{one.mean:.1f}" if table.of_joint else str(one) for one in theirs)
-        cells += [told or NONE, _ours(row, theirs)]
+        cells += [told or NONE, _ours(row, line.run_name(dataset), theirs)]
     return cells
 
 
@@ -193,12 +202,13 @@ def _published(table: PaperTable, line: Line, dataset: str) -> tuple[Published, 
     return () if one is None else (one,)
 
 
-def _ours(row: Row | None, published: Sequence[Published] = ()) -> str:
+def _ours(row: Row | None, name: str, published: Sequence[Published] = ()) -> str:
+    """Return our numbers; they are marked if their recipe is not the one of that ``name`` today."""
     if row is None:
         return NOT_RUN
     numbers = [row.values[key] for key in (("old", "new", "all") if "old" in row.values else ("acc",))]
     texts = [_marked(values, theirs) for values, theirs in zip_longest(numbers, published)]
-    return f"{' / '.join(texts)} ({len(row.seeds)})"
+    return f"{' / '.join(texts)} ({len(row.seeds)}){EARLIER if row.recipe != name else ''}"
 
 
 def _marked(values: Sequence[float], published: Published | None) -> str:
@@ -211,14 +221,13 @@ def _sweep(sweep: Sweep, measured: Measured) -> list[str]:
 
     Results do not hold the settings that nobody changed, so that it is the recipe of today that says which it is.
     """
-    section, name = sweep.setting.split(".")
-    lines = []
+    section, setting = sweep.setting.split(".")
+    lines, system = [], LABELS["rankstats"]
     for dataset in SMALL:
         fast = Line("").run_name(dataset)
-        own = getattr(getattr(recipe.load(fast).recipe, section), name)
-        found = {
-            value: measured.get((f"{fast} {sweep.setting}={value}", LABELS["rankstats"])) for value in sweep.values
-        }
-        found[own] = found.get(own) or measured.get((fast, LABELS["rankstats"]))
-        lines.append([TITLES[dataset], *(_ours(found[value]) for value in sweep.values)])
+        own = getattr(getattr(recipe.load(fast).recipe, section), setting)
+        names = [f"{fast} {sweep.setting}={value}" for value in sweep.values]
+        if own in sweep.values and (names[place := sweep.values.index(own)], system) not in measured:
+            names[place] = fast
+        lines.append([TITLES[dataset], *(_ours(measured.get((name, system)), name) for name in names)])
     return grid([sweep.word, *map(str, sweep.values)], lines)

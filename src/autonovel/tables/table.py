@@ -46,7 +46,10 @@ class Unrun:
 
 @dataclass(frozen=True)
 class Row:
-    """One system under one recipe, over its seeds."""
+    """One system under one recipe, over its seeds.
+
+    ``given`` is its name by the caller's changes alone, where the recipe has changed itself since; else empty.
+    """
 
     recipe: str
     system: str
@@ -57,6 +60,7 @@ class Row:
     seconds: tuple[float, ...]
     hardware: str
     commit: str
+    given: str = ""
 
     def cells(self) -> tuple[str, ...]:
         """Return the row in the order of ``HEADER``."""
@@ -153,7 +157,16 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
 
 def _name(results: Results) -> str:
     """Return the recipe with the settings that were changed, so that unlike runs are never averaged."""
-    return f"{results['recipe']} {changes_in_words(with_effect(results.get('changed') or {}))}".rstrip()
+    return _with_changes(results, results.get("changed"))
+
+
+def _with_changes(results: Results, changed: Mapping[str, Any] | None) -> str:
+    return f"{results['recipe']} {changes_in_words(with_effect(changed or {}))}".rstrip()
+
+
+def _given(runs: Sequence[Results]) -> str:
+    """Return what the caller asked for, where the recipe has changed itself since; nothing where it has not."""
+    return next((_with_changes(r, r["given"]) for r in runs if "given" in r), "")
 
 
 def changes_in_words(changed: Mapping[str, Any]) -> str:
@@ -169,7 +182,7 @@ def _names(results: Sequence[Results]) -> list[str]:
 
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     values = {key: [100 * r["systems"][system][key] for r in runs] for key in ("acc", "nmi", "ari")}
-    name, _, changes = recipe.partition(" ")
+    name, _, changes = (_given(runs) or recipe).partition(" ")
     published = paper.accuracy(name, changes, system)
     return _row(recipe, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
 
@@ -190,7 +203,7 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     found = [joint for r in runs if (joint := _joint(r, system))]
     scores = [joint["protocols"][MATCHED_EACH] for joint in found]
     parts = {key: [100 * score[key] for score in scores] for key in ("old", "new", "all")}
-    name, _, changes = recipe.partition(" ")
+    name, _, changes = (_given(runs) or recipe).partition(" ")
     published = paper.old_new_all(name, changes, system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
@@ -220,6 +233,7 @@ def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[f
         seconds=tuple(float(r.get("wall_seconds", r["seconds"]["total"])) for r in runs),
         hardware=", ".join(sorted({str(r.get("hardware")) for r in runs})),
         commit=", ".join(sorted({_commit(r) for r in runs})),
+        given=_given(runs),
     )
 
 
