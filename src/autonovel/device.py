@@ -87,12 +87,21 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """Return the git commit of the source tree this package runs from, if it runs from one."""
+    """Return the git commit of the source tree this package runs from, if it runs from one.
+
+    It ends with ``-dirty``, as git itself puts it, where the package is not what the commit has.
+    """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists() or not (root / "src" / "autonovel").is_dir():
         return None
+    found, changes = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--", "src")
+    return f"{found}-dirty" if found and changes else found
+
+
+def _git(root: Path, *words: str) -> str | None:
+    """Return what git says; None where there is no git, or no repository that it trusts."""
     try:
-        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, timeout=5)
+        found = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip() if found.returncode == 0 else None

@@ -19,6 +19,12 @@ def of_images(number: int) -> str:
     return counted(number, "image", "images")
 
 
+def short_commit(commit: object) -> str:
+    """Return the first characters of a git commit, and that its tree was changed: ``0123456``, ``0123456-dirty``."""
+    name, *dirty = str(commit or "unknown").split("-", 1)
+    return "-".join([name[:7], *dirty])
+
+
 def per_cent(share: float | None, digits: int = 1) -> str:
     """Return 0.973 as ``97.3``, nothing known as a dash; only a whole is called 100."""
     if share is None or not math.isfinite(share):

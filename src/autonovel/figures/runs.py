@@ -14,6 +14,7 @@ from autonovel.storage.journal import Journal
 from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
 from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
+from autonovel.words import short_commit
 
 JOINT = "3-joint"
 PLAIN, GROWN = "rankstats", "rankstats-incremental"
@@ -128,7 +129,7 @@ def _earlier(today: Mapping[str, Any], commit: str | None) -> str:
     if not differs.keys() - given.keys() - VARIED:
         return ""
     common = sorted(f"{key}={value}" for key, value in given.items() if key not in VARIED)
-    return " ".join([f"{today['recipe']} at {(commit or 'unknown')[:7]}", *common])
+    return " ".join([f"{today['recipe']} at {short_commit(commit)}", *common])
 
 
 def _read(folder: Path) -> Run:

@@ -18,6 +18,7 @@ from autonovel.tables import paper
 from autonovel.tables.as_today import as_today
 from autonovel.tables.markdown import grid
 from autonovel.tables.part_table import part_table
+from autonovel.words import short_commit
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"
@@ -279,7 +280,7 @@ def _departures(results: Sequence[Results]) -> list[str]:
 
 
 def _commit(results: Results) -> str:
-    return str(results.get("commit") or "unknown")[:7]
+    return short_commit(results.get("commit"))
 
 
 def as_json(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> list[dict[str, Any]]:
