@@ -190,6 +190,30 @@ def test_no_path_leads_out_of_the_page(client: httpx.Client, finished_with_files
     assert all(client.get(f"/static/{name}").status_code == 200 for name in (*review_app.STATIC, "report.css"))
 
 
+def test_a_report_without_the_last_corrections_is_called_older(client: httpx.Client, finished_with_files: Path) -> None:
+    def told() -> tuple[bool, bool]:
+        state = client.get("/api/state").json()
+        return state["report"], state["report_older"]
+
+    report = finished_with_files / "report.html"
+    assert told() == (False, False)
+    report.write_text("<p>report")
+    assert told() == (True, False)
+    assert edit(client, 0, edit="rename", number=5, name="x").status_code == 200
+    made = (finished_with_files / "edits.jsonl").stat().st_mtime
+    os.utime(report, (made - 5, made - 5))
+    assert told() == (True, True)
+    os.utime(report, (made + 5, made + 5))  # made anew
+    assert told() == (True, False)
+
+
+def test_a_name_that_no_class_has_is_no_hint(finished_with_files: Path) -> None:
+    as_known(finished_with_files, "new-2", "no such class")
+    client = client_of(finished_with_files)
+    client.headers.update(BEARER)
+    assert {one["looks_like"] for one in client.get("/api/state").json()["classes"]} == {None}
+
+
 def test_thumbnails_come_on_sheets(client: httpx.Client, finished_with_files: Path) -> None:
     key = client.get("/api/state").json()["key"]
     answer = client.get(f"/sheet/{key}?rows=0,5,9,1,2,3,4,6,7")

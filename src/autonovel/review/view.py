@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autonovel.editing import edits
-from autonovel.editing.edited import EditedRun
+from autonovel.editing.edited import EDITS, EditedRun
 from autonovel.editing.found import common_look, known_look
 from autonovel.editing.halves import smaller_half
 from autonovel.editing.sorting import JUNK, UNREADABLE, EditError
@@ -37,7 +37,7 @@ class View:
         self._lock = threading.Lock()
         self._numbers = {name: number for number, name in run.found.names.items()}
         self._second = np.array([self._numbers.get(row["second_class"], UNREADABLE) for row in run.table])
-        self._look = np.array([known_look(row) for row in run.table])
+        self._look = np.array([look if (look := known_look(row)) in self._numbers else "" for row in run.table])
         self._outlier = np.array([float(row["outlier"] or 1) for row in run.table])
         self._labelled = np.array([bool(row["given_label"]) for row in run.table])
 
@@ -64,6 +64,7 @@ class View:
             "cells": {"columns": sheets.COLUMNS, "most": sheets.MOST},
             "missing": self.images_missing,
             "report": self.report is not None,
+            "report_older": self._report_is_older(),
             "edits": len(logged),
             "undo": last[0].told if last else None,
             "history": [
@@ -82,6 +83,13 @@ class View:
         """Return the report if it is one file: one with files beside it could not reach them through the guard."""
         path = self.run.folder / "report.html"
         return path if path.is_file() and not path.with_suffix("").is_dir() else None
+
+    def _report_is_older(self) -> bool:
+        """Tell whether there is a report, and corrections that it does not have."""
+        try:
+            return self.report is not None and self.report.stat().st_mtime < (self.run.folder / EDITS).stat().st_mtime
+        except FileNotFoundError:  # nobody has corrected anything, or the report has just been deleted
+            return False
 
     def _sample(self, number: int) -> list[int]:
         """Return the rows of the most central images of a class."""

@@ -48,7 +48,10 @@ function route(again = false) {
 onChange((state) => {
   undo.disabled = state.undo === null;
   undo.title = state.undo === null ? "Nothing to undo" : `Undo: ${state.undo}`;
-  document.getElementById("to-report").hidden = !state.report;
+  const report = document.getElementById("to-report");
+  report.hidden = !state.report;
+  report.textContent = state.report_older ? "Report (older)" : "Report";
+  report.title = state.report_older ? `Made before your last corrections. \`autonovel report\` makes it anew.` : "";
   route(true);
 });
 
