@@ -64,6 +64,12 @@ def test_what_the_caller_gave_is_told_apart_where_the_recipe_has_changed_since()
     assert "given" in plain and "given" not in kmeans
 
 
+def test_what_was_given_and_is_in_the_recipe_by_now_is_not_told() -> None:
+    own = recipe.load("cifar10-fast").recipe.joint.k
+    (part,) = as_today(results("rankstats", joint__epochs=9) | {"changed": {"joint.k": own, "joint.ce": False}})
+    assert part["given"] == {"joint.ce": False}
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -161,6 +167,32 @@ def test_a_table_does_not_average_over_two_versions_of_a_recipe(tmp_path: Path) 
         ("cifar10-fast", "ranking statistics", (0,)),
         ("cifar10-fast joint.k=50", "ranking statistics", (1,)),
     ]
+
+
+def test_a_row_has_the_paper_s_number_where_the_recipe_itself_was_run_as_it_was_then() -> None:
+    then, given = results("rankstats", joint__epochs=9), results("rankstats", sets=("joint.epochs=9",)) | {"seed": 1}
+    (row,) = table.as_json(as_today(then))
+    assert (row["recipe"], row["given"], row["paper"]) == ("cifar10-fast joint.epochs=9", "cifar10-fast", "90.4 ± 0.5")
+    for runs in ([given], [then, given]):  # somebody else's choice of the same settings
+        (row,) = table.as_json([part for one in runs for part in as_today(one)])
+        assert (row["recipe"], row["given"], row["paper"]) == (*["cifar10-fast joint.epochs=9"] * 2, None)
+
+
+def test_departures_of_an_earlier_recipe_are_told_by_its_commit_not_by_all_that_differs() -> None:
+    then = results("rankstats", sets=("joint.ce=false",), joint__epochs=9, joint__lr=0.5)
+    now = results("rankstats", sets=("joint.ce=false",)) | {"seed": 1}
+    told = [then | {"commit": "a" * 9, "departures": ["short"]}, now | {"commit": "b" * 9, "departures": ["long"]}]
+    text = table.markdown([part for one in told for part in as_today(one)])
+    assert "`cifar10-fast` at aaaaaaa with joint.ce=False departs from the paper: short." in text
+    assert "`cifar10-fast` at bbbbbbb with joint.ce=False departs from the paper: long." in text
+
+
+def test_two_things_said_at_one_commit_are_told_apart_by_the_settings() -> None:
+    then = results("rankstats", joint__epochs=9) | {"departures": ["short"]}
+    now = results("rankstats") | {"seed": 1, "departures": ["long"]}
+    text = table.markdown([part for one in (then, now) for part in as_today(one | {"commit": "a" * 9})])
+    assert "`cifar10-fast` at aaaaaaa with joint.epochs=9 departs from the paper: short." in text
+    assert "`cifar10-fast` at aaaaaaa departs from the paper: long." in text
 
 
 def test_a_run_holds_its_settings_but_not_where_its_images_lie(tmp_path: Path) -> None:

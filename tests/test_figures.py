@@ -132,19 +132,33 @@ def test_the_k_that_a_recipe_once_had_is_a_value_of_its_sweep(tmp_path: Path) ->
     assert sweeps.accuracies(study(tmp_path), sweeps.K) == {own: {0: 90.0}, own + 1: {1: 90.0}}
 
 
-def test_a_sweep_with_an_earlier_recipe_is_a_line_of_its_own_named_by_its_commit(tmp_path: Path) -> None:
-    own = recipe.load("demo").recipe.joint.k
-    for acc, epochs, k in ((0.9, 0, own), (0.8, 0, own + 1), (0.7, 3, own), (0.6, 3, own + 1), (0.5, 3, own + 2)):
-        changed = {} if k == own else {"joint.k": k}
-        held = settings_held(recipe.load("demo", changed | {"run.systems": ["rankstats"]}).recipe)
-        content = {"recipe": "demo", "seed": 0, "systems": {"rankstats": {"acc": acc}}, "seconds": {"total": 1.0}}
-        content |= {"changed": changed, "settings": held | ({"joint.epochs": epochs} if epochs else {})}
-        (tmp_path / f"{acc}").mkdir()
-        (tmp_path / f"{acc}" / "seed-0.json").write_text(json.dumps(content | {"commit": "abcdef0123"}))
-    lines = sweeps.draw(studies(collect([tmp_path])), sweeps.K).numbers["lines"]
-    found = {label: {point["k"]: point["mean"] for point in line} for label, line in lines.items()}
-    then = {own: 70.0, own + 1: 60.0, own + 2: 50.0}
-    assert found == {"demo": {own: 90.0, own + 1: 80.0}, "demo at abcdef0": then}
+def keep_earlier(place: Path, acc: float, more_k: int, epochs: int = 0, commit: str | None = None) -> None:
+    """Keep a result of the demo, of a sweep or of the recipe itself, which had other ``epochs`` at the time."""
+    changed = {"joint.k": recipe.load("demo").recipe.joint.k + more_k} if more_k else {}
+    held = settings_held(recipe.load("demo", changed | {"run.systems": ["rankstats"]}).recipe)
+    content = {"recipe": "demo", "seed": 0, "systems": {"rankstats": {"acc": acc}}, "seconds": {"total": 1.0}}
+    content |= {"changed": changed, "settings": held | ({"joint.epochs": epochs} if epochs else {}), "commit": commit}
+    (place / f"{acc}").mkdir()
+    (place / f"{acc}" / "seed-0.json").write_text(json.dumps(content))
+
+
+def lines_of(place: Path) -> dict[str, list[float]]:
+    lines = sweeps.draw(studies(collect([place])), sweeps.K).numbers["lines"]
+    return {label: [point["mean"] for point in line] for label, line in lines.items()}
+
+
+def test_a_sweep_with_an_earlier_recipe_is_a_line_of_its_own_named_by_its_commits(tmp_path: Path) -> None:
+    for acc, more_k in ((0.9, 0), (0.8, 1)):
+        keep_earlier(tmp_path, acc, more_k, commit="abcdef0123")
+    for acc, more_k, commit in ((0.7, 0, "abcdef0123"), (0.6, 1, "0123456789"), (0.5, 2, "abcdef0123")):
+        keep_earlier(tmp_path, acc, more_k, 3, commit)
+    assert lines_of(tmp_path) == {"demo": [90.0, 80.0], "demo at 0123456, abcdef0": [70.0, 60.0, 50.0]}
+
+
+def test_two_earlier_recipes_of_unknown_commits_are_two_lines(tmp_path: Path) -> None:
+    for acc, more_k, epochs in ((0.9, 0, 3), (0.8, 1, 3), (0.7, 0, 4), (0.6, 1, 4)):
+        keep_earlier(tmp_path, acc, more_k, epochs)
+    assert lines_of(tmp_path) == {"demo joint.epochs=3": [90.0, 80.0], "demo joint.epochs=4": [70.0, 60.0]}
 
 
 def test_kept_results_of_a_recipe_that_is_gone_are_compared_all_the_same(tmp_path: Path) -> None:

@@ -129,6 +129,16 @@ def test_other_views_come_into_use_after_some_epochs() -> None:
     assert not torch.equal(seen[2], seen[5])
 
 
+def test_a_resumed_stage_computes_the_views_of_its_epoch_alone() -> None:
+    images = some_images()
+    model, stage = joint(renew_views=2)
+    assert stage.fixed is not None
+    with calls_of(model.trunk.blocks["block1"]) as seen, stage.foresee(model, images, Told(), epoch=5):
+        stage.before_epoch(model, images, 5)
+        assert sum(seen) == 1 + 3 * len(images)  # one shows how large a map is
+        assert int(stage.fixed.first) == 6
+
+
 def test_a_step_does_not_go_through_frozen_blocks() -> None:
     images = some_images()
     model, stage = joint()

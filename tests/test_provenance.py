@@ -39,6 +39,13 @@ def test_a_package_that_was_changed_since_is_told(tree: Path, file: str) -> None
     assert device.commit() == git(tree, "rev-parse", "HEAD") + "-dirty"
 
 
+def test_a_tree_that_git_cannot_look_at_is_told(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree / ".git" / "index").write_text("damaged")
+    assert device.commit() == git(tree, "rev-parse", "HEAD") + "-unchecked"
+    monkeypatch.setenv("PATH", "")
+    assert device.commit() is None
+
+
 def test_without_a_repository_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "__file__", str(tmp_path / "src" / "autonovel" / "device.py"))
     assert device.commit() is None

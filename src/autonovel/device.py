@@ -89,13 +89,15 @@ def versions() -> dict[str, str]:
 def commit() -> str | None:
     """Return the git commit of the source tree this package runs from, if it runs from one.
 
-    It ends with ``-dirty``, as git itself puts it, where the package is not what the commit has.
+    It ends with ``-dirty``, as git itself puts it, where the package is not what the commit has, and with
+    ``-unchecked`` where git cannot tell.
     """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists() or not (root / "src" / "autonovel").is_dir():
         return None
-    found, changes = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--", "src")
-    return f"{found}-dirty" if found and changes else found
+    found = _git(root, "rev-parse", "HEAD")
+    changes = _git(root, "--no-optional-locks", "status", "--porcelain", "--", "src")
+    return found and found + ("-unchecked" if changes is None else "-dirty" if changes else "")
 
 
 def _git(root: Path, *words: str) -> str | None:

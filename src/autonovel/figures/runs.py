@@ -32,7 +32,8 @@ class Run:
         seed: its seed.
         primary: its primary system.
         results: ``results.json``; None if the run is not finished.
-        earlier: where the recipe has changed since, what it is called instead of all that differs.
+        earlier: where the recipe has changed since, the commit at which it was as here, and what the caller changed in
+            it beside what studies vary.
     """
 
     folder: Path
@@ -41,7 +42,7 @@ class Run:
     seed: int
     primary: str
     results: dict[str, Any] | None
-    earlier: str = ""
+    earlier: tuple[str, tuple[str, ...]] | None = None
 
     @property
     def recipe(self) -> str:
@@ -122,14 +123,14 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
     )
 
 
-def _earlier(today: Mapping[str, Any], commit: str | None) -> str:
-    """Return a short name for a recipe that has changed since: where it was, and what the caller changed in it."""
+def _earlier(today: Mapping[str, Any], commit: str | None) -> tuple[str, tuple[str, ...]] | None:
+    """Return where a recipe was that has changed since, and what the caller changed in it; None if it has not."""
     differs = with_effect(today.get("changed") or {})
     given = with_effect(today.get("given", differs))
     if not differs.keys() - given.keys() - VARIED:
-        return ""
+        return None
     common = sorted(f"{key}={value}" for key, value in given.items() if key not in VARIED)
-    return " ".join([f"{today['recipe']} at {short_commit(commit)}", *common])
+    return short_commit(commit), tuple(common)
 
 
 def _read(folder: Path) -> Run:
@@ -162,8 +163,12 @@ class Study:
 
     @property
     def short(self) -> str:
-        """Return the label, or of a recipe that has changed since the commit instead of all that differs."""
-        return next((run.earlier for run in self.runs if run.earlier), self.label)
+        """Return the label; of a recipe that has changed since, the commits instead of all that differs."""
+        commits = sorted({run.earlier[0] for run in self.runs if run.earlier})
+        if not commits:
+            return self.label
+        changes = next(run.earlier[1] for run in self.runs if run.earlier)
+        return " ".join([f"{self.runs[0].recipe} at {', '.join(commits)}", *changes])
 
     def only(self, changed: Mapping[str, Any] | None = None) -> list[Run]:
         """Return the runs in which, of what studies vary, exactly ``changed`` was changed (None: nothing).

@@ -1,6 +1,7 @@
 """The accuracy against a setting: the paper's figure of k, the size of compared sets, and ours of groups of pairs."""
 
 import statistics
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,12 @@ Line = dict[int, dict[int, float]]  # ACC in per cent by value and seed
 
 def draw(studies: list[Study], sweep: Sweep) -> Drawn:
     """Return the accuracy against a setting, a line for each study that has at least two values of it."""
-    lines = {study.short: line for study in studies if len(line := accuracies(study, sweep)) > 1}
+    short = Counter(study.short for study in studies)
+    lines = {
+        study.short if short[study.short] == 1 else study.label: line
+        for study in studies
+        if len(line := accuracies(study, sweep)) > 1
+    }
     if not lines:
         raise CannotDrawError(
             f"no two finished runs with scores differ in {sweep.setting} alone. "

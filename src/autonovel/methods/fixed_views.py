@@ -71,9 +71,9 @@ class FixedViews:
         return self.augmentation.view(images, u[:, 0])
 
     @contextmanager
-    def computed(self, model: Model, images: ImageSet, display: Display) -> Iterator[None]:
-        """Compute the maps of the first views, if there is room for them, and let go of them in the end."""
-        self.first = torch.zeros((), dtype=torch.int64, device=model.mean.device)
+    def computed(self, model: Model, images: ImageSet, display: Display, epoch: int) -> Iterator[None]:
+        """Compute the maps of the views of ``epoch``, if there is room for them, and let go of them in the end."""
+        self.first = torch.tensor(self._first_of(epoch), device=model.mean.device)
         display.say(self._compute(model, images, display))
         try:
             yield
@@ -82,13 +82,15 @@ class FixedViews:
 
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
         """Take the views of this epoch into use, in place: a recorded step finds them where the others were."""
-        first = epoch // self.epochs * self.count if self.epochs else 0
-        if first == int(self.first):
+        if self._first_of(epoch) == int(self.first):
             return
-        self.first.fill_(first)
+        self.first.fill_(self._first_of(epoch))
         if self.maps is not None:
             assert isinstance(images.images, Tensor)
             self._fill(self.maps, model, images.images, Silent())
+
+    def _first_of(self, epoch: int) -> int:
+        return epoch // self.epochs * self.count if self.epochs else 0
 
     def _compute(self, model: Model, images: ImageSet, display: Display) -> str:
         """Compute the maps where that can be; return what a person is told."""

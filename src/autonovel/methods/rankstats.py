@@ -132,9 +132,9 @@ class Joint:
             epoch_of=s.epoch,
         )
 
-    def foresee(self, model: Model, images: ImageSet, display: Display) -> AbstractContextManager[None]:
+    def foresee(self, model: Model, images: ImageSet, display: Display, epoch: int = 0) -> AbstractContextManager[None]:
         """Compute the frozen blocks' output for views that are drawn beforehand."""
-        return self.fixed.computed(model, images, display) if self.fixed else nullcontext()
+        return self.fixed.computed(model, images, display, epoch) if self.fixed else nullcontext()
 
     def before_epoch(self, model: Model, images: ImageSet, epoch: int) -> None:
         """Take other views into use, and choose among several starts of the head, when it is time."""

@@ -69,13 +69,13 @@ def as_today(results: Results) -> list[Results]:
             parts.append((differs, [system]))
         else:
             alike.append(system)
-    return [_part(results, systems) | _changes(aside | differs, changed) for differs, systems in parts] or [results]
+    given = {k: v for k, v in changed.items() if k in aside or v != today[k]}  # what the recipe has by now is none
+    return [_part(results, systems) | _changes(aside | differs, given) for differs, systems in parts] or [results]
 
 
-def _changes(differs: dict[str, Any], changed: Mapping[str, Any]) -> Results:
+def _changes(differs: dict[str, Any], given: dict[str, Any]) -> Results:
     """Return what differs from the recipe of today, and apart what the caller changed if that is not all of it."""
-    alike = differs.keys() <= changed.keys()
-    return {"changed": differs} | ({} if alike else {"given": dict(changed)})
+    return {"changed": differs} | ({} if differs.keys() <= given.keys() else {"given": given})
 
 
 @functools.cache

@@ -226,8 +226,14 @@ def _sweep(sweep: Sweep, measured: Measured) -> list[str]:
     for dataset in SMALL:
         fast = Line("").run_name(dataset)
         own = getattr(getattr(recipe.load(fast).recipe, section), setting)
-        names = [f"{fast} {sweep.setting}={value}" for value in sweep.values]
-        if own in sweep.values and (names[place := sweep.values.index(own)], system) not in measured:
-            names[place] = fast
-        lines.append([TITLES[dataset], *(_ours(measured.get((name, system)), name) for name in names)])
+        cells = []
+        for value in sweep.values:
+            name = f"{fast} {sweep.setting}={value}"
+            row = measured.get((name, system))
+            if row is None and value == own:
+                name, row = fast, measured.get((fast, system))
+                if row is not None and f"{sweep.setting}=" in row.recipe:  # the recipe had another value itself then
+                    row = None
+            cells.append(_ours(row, name))
+        lines.append([TITLES[dataset], *cells])
     return grid([sweep.word, *map(str, sweep.values)], lines)

@@ -165,9 +165,15 @@ def _with_changes(results: Results, changed: Mapping[str, Any] | None) -> str:
     return f"{results['recipe']} {changes_in_words(with_effect(changed or {}))}".rstrip()
 
 
+def _asked(results: Results) -> str:
+    """Return the recipe with what the caller changed, also where it has changed itself since."""
+    return _with_changes(results, results.get("given", results.get("changed")))
+
+
 def _given(runs: Sequence[Results]) -> str:
-    """Return what the caller asked for, where the recipe has changed itself since; nothing where it has not."""
-    return next((_with_changes(r, r["given"]) for r in runs if "given" in r), "")
+    """Return what the callers asked for, where the recipe has changed itself since; nothing where it has not."""
+    asked = {_asked(r) if "given" in r else "" for r in runs}
+    return asked.pop() if len(asked) == 1 else ""
 
 
 def changes_in_words(changed: Mapping[str, Any]) -> str:
@@ -176,8 +182,11 @@ def changes_in_words(changed: Mapping[str, Any]) -> str:
 
 
 def _names(results: Sequence[Results]) -> list[str]:
-    """Return the names of ``results`` in the order of their words and numbers: k = 2 before k = 10."""
-    names = {_name(r) for r in results}
+    return in_order({_name(r) for r in results})
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names in the order of their words and numbers: k = 2 before k = 10."""
     return sorted(names, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)])
 
 
@@ -263,7 +272,8 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
 def _departures(results: Sequence[Results]) -> list[str]:
     """Return where each recipe departs from the paper; where runs differ in that, which commits have said what.
 
-    What no run of the recipe as it is has said is due to changed settings, which are named too.
+    What no run of the recipe as it was has said is due to changed settings, which are named too; so they are where it
+    has said two things at one commit.
     """
     said: dict[str, dict[str, list[Results]]] = {}
     for r in results:
@@ -271,10 +281,13 @@ def _departures(results: Sequence[Results]) -> list[str]:
         said.setdefault(str(r["recipe"]), {}).setdefault(text, []).append(r)
     lines = []
     for recipe, texts in sorted(said.items()):
+        plain = {text: {_commit(r) for r in runs if _asked(r) == recipe} for text, runs in texts.items()}
         for text, runs in sorted(texts.items()):
             of = f" at {', '.join(sorted({_commit(r) for r in runs}))}" if len(texts) > 1 else ""
-            names = _names(runs)
-            of += "" if recipe in names else f" with {' or '.join(name.removeprefix(recipe + ' ') for name in names)}"
+            twice = any(plain[text] & commits for other, commits in plain.items() if other != text)
+            names = in_order({_name(r) if twice else _asked(r) for r in runs})
+            changes = [name.removeprefix(recipe).strip() for name in names if name != recipe]
+            of += f" with {' or '.join(changes)}" if changes and (twice or recipe not in names) else ""
             lines += ["", f"`{recipe}`{of} departs from the paper: {text}."]
     return lines
 
@@ -289,6 +302,7 @@ def as_json(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> list[d
     return [
         {
             "recipe": r.recipe,
+            "given": r.given or r.recipe,
             "system": r.system,
             "paper": None if r.paper == "–" else r.paper,
             "values": r.values,

@@ -139,7 +139,7 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     watch = Stopwatch(context.display, context.title(stage), before)
     reading = contextlib.closing(loader(images, context.device, ranks))
     quiet = telling(Silent())  # what passes over all images between two epochs has no bar beside the stage's
-    with reading as source, _foreseen(stage, model, images, context), quiet:
+    with reading as source, _foreseen(stage, model, images, context, first), quiet:
         source.start(share, range(first, epochs))
         kind = step_kind(context.device, context.cuda_graphs and ranks.world == 1)
         take_step = kind(model, stage, source, optimiser, steps)
@@ -170,10 +170,12 @@ def _train(model: Model, stage: Stage, images: ImageSet, context: Context, saved
     return watch.seconds()
 
 
-def _foreseen(stage: Stage, model: Model, images: ImageSet, context: Context) -> AbstractContextManager[None]:
+def _foreseen(
+    stage: Stage, model: Model, images: ImageSet, context: Context, epoch: int
+) -> AbstractContextManager[None]:
     """Return the context in which a stage has what it computes before its first step."""
     if isinstance(stage, Foresees):
-        return stage.foresee(model, images, context.display)
+        return stage.foresee(model, images, context.display, epoch)
     return contextlib.nullcontext()
 
 

@@ -99,8 +99,11 @@ class Remembers(Protocol):
 class Foresees(Protocol):
     """A stage that computes something of all images before its first step, whether it is fresh or resumed."""
 
-    def foresee(self, model: Model, images: ImageSet, display: Display) -> AbstractContextManager[None]:
-        """Compute it and tell of it; it is there inside the context, and its memory is free after it."""
+    def foresee(self, model: Model, images: ImageSet, display: Display, epoch: int = 0) -> AbstractContextManager[None]:
+        """Compute it for the ``epoch`` at which training begins, and tell of it.
+
+        It is there inside the context, and its memory is free after it.
+        """
 
 
 @runtime_checkable
