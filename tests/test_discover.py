@@ -48,6 +48,7 @@ def test_small_pictures_go_the_papers_way(tmp_path: Path) -> None:
     assert again.returncode == 2 and "--resume" in again.stderr
     resumed = autonovel("discover", root, "--out", tmp_path / "run", "--resume", *sets(*SMALL, "data.size=12"))
     assert resumed.returncode == 0 and "nothing was left to do" in resumed.stdout
+    assert "Timing" in done.stdout and "Timing" not in resumed.stdout
 
 
 @pytest.mark.slow

@@ -48,24 +48,25 @@ def discover(
     made = planning.plan(found, wish, chosen.type)
     settings = WHOLE_FOLDER | {"data.source": source_of(place), "data.path": str(place)} | made.settings
     changes = [recipe.as_override(key, value) for key, value in settings.items()] + sets
-    _announce(console, made, changes, folder, found.classes, found.unlabelled, device)
+    say(console, *made.said, *(f"Beware: {text}" for text in made.beware))
+    if not resume:  # how much is left only the run itself can say, and it does
+        _time(console, made, changes, found.classes, found.unlabelled, device)
     run_recipe(made.recipe, folder, seed, changes, device, resume, overwrite, keep_going, announced=True)
     say(console, *_outcome(folder))
     return folder
 
 
-def _announce(
-    console: Console, made: Plan, changes: list[str], folder: Path, known: dict[str, int], unlabelled: int, device: str
+def _time(
+    console: Console, made: Plan, changes: list[str], known: dict[str, int], unlabelled: int, device: str
 ) -> None:
-    """Say what will be done, how long it takes and where it writes."""
+    """Say how long the run will take."""
     from autonovel import device as devices
     from autonovel import timing
 
+    say(console, "Timing a few steps on this machine.")
     settings = recipe.load(made.recipe, changes).recipe
-    say(console, *made.said, *(f"Beware: {text}" for text in made.beware), "Timing a few steps on this machine.")
     sizes = timing.Sizes(tuple(known.values()), unlabelled, 3)
-    takes = timing.in_words(timing.estimate(settings, sizes, devices.pick(device)))
-    say(console, takes)
+    say(console, timing.in_words(timing.estimate(settings, sizes, devices.pick(device))))
 
 
 def _outcome(folder: Path) -> list[str]:
