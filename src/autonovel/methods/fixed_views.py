@@ -18,7 +18,8 @@ from autonovel import draws, stopping
 from autonovel.augment import Augmentation
 from autonovel.data import Batch, ImageSet
 from autonovel.data.memory import free_bytes, gigabytes
-from autonovel.networks import Model
+from autonovel.networks import Model, Trunk
+from autonovel.networks.folded import folded
 from autonovel.training.display import Display, Silent
 from autonovel.words import counted
 
@@ -98,7 +99,7 @@ class FixedViews:
         if not isinstance(pixels, Tensor) or not model.trunk.settled:
             why = "no frozen block comes first" if isinstance(pixels, Tensor) else "images come batch by batch"
             return f"The {self.count} views of an image go through all blocks in every step: {why}."
-        one = self._map(model, pixels[:1].to(device), torch.zeros(1, dtype=torch.int64, device=device), 0)
+        one = self._map(model, model.trunk, pixels[:1].to(device), torch.zeros(1, dtype=torch.int64, device=device), 0)
         size, (free, where) = len(images) * self.count * one.nbytes, free_bytes(device)
         of = f"of {self.count} views an image: {gigabytes(size)} of the {gigabytes(free)} of {where} that are free"
         too_large = f"Frozen blocks are computed in every step. Their outputs would be too large to keep, {of}."
@@ -116,21 +117,21 @@ class FixedViews:
     def _fill(self, maps: Tensor, model: Model, pixels: Tensor, display: Display) -> None:
         start, done = time.monotonic(), 0
         display.begin(TITLE, len(maps) * self.count, 0, of="views")
-        every = torch.arange(len(maps), device=maps.device)
+        trunk, every = folded(model.trunk), torch.arange(len(maps), device=maps.device)
         for part, chunk, numbers in zip(maps.split(CHUNK), pixels.split(CHUNK), every.split(CHUNK), strict=True):
             images = chunk.to(maps.device)
             for view in range(self.count):
                 stopping.check()
-                part[:, view] = self._map(model, images, numbers, view)
+                part[:, view] = self._map(model, trunk, images, numbers, view)
                 done += len(images)
             display.update(TITLE, done, {}, done / (time.monotonic() - start))
         display.end(TITLE)
 
     @torch.no_grad()
-    def _map(self, model: Model, images: Tensor, numbers: Tensor, view: int) -> Tensor:
+    def _map(self, model: Model, trunk: Trunk, images: Tensor, numbers: Tensor, view: int) -> Tensor:
         """Return what the settled blocks make of one view of uint8 ``images``, whose numbers in their set are given."""
         x = self.pixels(images, numbers, torch.full_like(numbers, view))
-        return model.settled_maps(x).movedim(1, -1).contiguous()
+        return model.settled_maps(x, trunk).movedim(1, -1).contiguous()
 
 
 def _processes_on(device: torch.device, model: Model) -> int:

@@ -2,21 +2,23 @@
 
 import copy
 import itertools
+from typing import TypeVar
 
 import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from autonovel.networks.model import Model
 from autonovel.networks.resnet import BasicBlock
 
+Network = TypeVar("Network", bound=nn.Module)
 
-def folded(model: Model) -> Model:
-    """Return a copy of ``model``, in eval mode, in which a convolution and the BatchNorm behind it are one layer.
 
-    Its answers are those of ``model`` up to rounding, for about a fifth less time on a CPU.
+def folded(network: Network) -> Network:
+    """Return a copy of a model or a trunk, in eval mode, in which a convolution and the BatchNorm behind it are one.
+
+    Its answers are the same up to rounding, for about a fifth less time on a CPU.
     """
-    made = copy.deepcopy(model).eval()
+    made = copy.deepcopy(network).eval()
     for module in list(made.modules()):
         if isinstance(module, nn.Sequential | BasicBlock):  # layers in their order
             layers = list(module.named_children())

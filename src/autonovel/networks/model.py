@@ -73,11 +73,14 @@ class Model(nn.Module):
             z: Tensor = used(x)
         return self.whole(z.float())
 
-    def settled_maps(self, images: Tensor) -> Tensor:
-        """Return what the trunk's settled blocks make of float images in [0, 1], in the trunk's own arithmetic."""
-        x = self.normalised(images)
+    def settled_maps(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
+        """Return what the settled blocks make of float images in [0, 1], in the trunk's own arithmetic.
+
+        They may be those of another ``trunk`` than the model's own.
+        """
+        x, used = self.normalised(images), trunk or self.trunk
         with self._trunk_arithmetic(x):
-            return self.trunk.through(x, self.trunk.settled)
+            return used.through(x, used.settled)
 
     def features_of_maps(self, maps: Tensor) -> Tensor:
         """Return the ``features`` of images from their ``settled_maps``."""
