@@ -11,8 +11,9 @@ from autonovel.labels import LABELS
 from autonovel.studies.variants import ABLATIONS, SWEPT
 from autonovel.tables import paper
 from autonovel.tables.markdown import grid
+from autonovel.tables.naming import Results, changes_in_words
 from autonovel.tables.paper import Published
-from autonovel.tables.table import Results, Row, changes_in_words, joint_label, rows, spread
+from autonovel.tables.table import Row, joint_label, rows, spread
 
 TITLES = {
     "cifar10": "CIFAR-10",

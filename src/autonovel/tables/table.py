@@ -1,8 +1,7 @@
 """Results of many runs as one table beside the paper's."""
 
-import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,18 @@ from autonovel.labels import LABELS
 from autonovel.storage.documents import read_json
 from autonovel.storage.shapes import Shape, checked, interpreting, kept_results, read_results
 from autonovel.studies.side_by_side import LOG
-from autonovel.studies.variants import with_effect
 from autonovel.tables import paper
 from autonovel.tables.as_today import as_today
+from autonovel.tables.departures import departures
 from autonovel.tables.markdown import grid
+from autonovel.tables.naming import Results, commit_of, name_of, name_then, names_of
 from autonovel.tables.part_table import part_table
-from autonovel.words import short_commit
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
 GROWN = "rankstats-incremental"
 OLD_NEW_ALL = f"joint classifier, old / new / all, {MATCHED_EACH}, on "  # and on what
 NOT_RUN = "not-run.json"  # beside results: rows of the paper's benchmarks that nobody has run yet, and why
 UNRUN: Shape = {"recipe": str, "why": str, "systems": [str], "changes": [str]}  # what such a document says
-Results = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,8 @@ def rows(results: Sequence[Results]) -> list[Row]:
 
 def _rows(results: Sequence[Results]) -> list[Row]:
     out = []
-    for recipe in _names(results):
-        runs = sorted((r for r in results if _name(r) == recipe), key=lambda r: int(r["seed"]))
+    for recipe in names_of(results):
+        runs = sorted((r for r in results if name_of(r) == recipe), key=lambda r: int(r["seed"]))
         for system in LABELS:
             scored = [r for r in runs if (r["systems"].get(system) or {}).get("acc") is not None]
             if scored:
@@ -156,43 +154,9 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
         )
 
 
-def _name(results: Results) -> str:
-    """Return the recipe with the settings that were changed, so that unlike runs are never averaged."""
-    return _with_changes(results, results.get("changed"))
-
-
-def _with_changes(results: Results, changed: Mapping[str, Any] | None) -> str:
-    return f"{results['recipe']} {changes_in_words(with_effect(changed or {}))}".rstrip()
-
-
-def _asked(results: Results) -> str:
-    """Return the recipe with what the caller changed, also where it has changed itself since."""
-    return _with_changes(results, results.get("given", results.get("changed")))
-
-
-def _given(runs: Sequence[Results]) -> str:
-    """Return what the callers asked for, where the recipe has changed itself since; nothing where it has not."""
-    asked = {_asked(r) if "given" in r else "" for r in runs}
-    return asked.pop() if len(asked) == 1 else ""
-
-
-def changes_in_words(changed: Mapping[str, Any]) -> str:
-    """Return changed settings as the name of a row has them behind the recipe."""
-    return " ".join(f"{key}={value}" for key, value in sorted(changed.items()))
-
-
-def _names(results: Sequence[Results]) -> list[str]:
-    return in_order({_name(r) for r in results})
-
-
-def in_order(names: Iterable[str]) -> list[str]:
-    """Return names in the order of their words and numbers: k = 2 before k = 10."""
-    return sorted(names, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)])
-
-
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     values = {key: [100 * r["systems"][system][key] for r in runs] for key in ("acc", "nmi", "ari")}
-    name, _, changes = (_given(runs) or recipe).partition(" ")
+    name, _, changes = (name_then(runs) or recipe).partition(" ")
     published = paper.accuracy(name, changes, system)
     return _row(recipe, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
 
@@ -213,7 +177,7 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     found = [joint for r in runs if (joint := _joint(r, system))]
     scores = [joint["protocols"][MATCHED_EACH] for joint in found]
     parts = {key: [100 * score[key] for score in scores] for key in ("old", "new", "all")}
-    name, _, changes = (_given(runs) or recipe).partition(" ")
+    name, _, changes = (name_then(runs) or recipe).partition(" ")
     published = paper.old_new_all(name, changes, system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
@@ -242,8 +206,8 @@ def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[f
         seeds=tuple(int(r["seed"]) for r in runs),
         seconds=tuple(float(r.get("wall_seconds", r["seconds"]["total"])) for r in runs),
         hardware=", ".join(sorted({str(r.get("hardware")) for r in runs})),
-        commit=", ".join(sorted({_commit(r) for r in runs})),
-        given=_given(runs),
+        commit=", ".join(sorted({commit_of(r) for r in runs})),
+        given=name_then(runs),
     )
 
 
@@ -262,43 +226,16 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
     lines = grid(HEADER, [row.cells() for row in (*rows(results), *unrun_rows(not_run, results))])
     for one in [one for one in not_run if unrun_rows([one], results)]:  # what was run meanwhile needs no reason
         lines += ["", f"Rows of `{one.recipe}` that were not run: {one.why}"]
-    lines += _departures(results)
+    lines += departures(results)
     in_parts = [r for r in results if r.get("each")]
-    for name in _names(in_parts):
-        lines += part_table(name, [r for r in in_parts if _name(r) == name])
+    for name in names_of(in_parts):
+        lines += part_table(name, [r for r in in_parts if name_of(r) == name])
     return "\n".join(lines)
-
-
-def _departures(results: Sequence[Results]) -> list[str]:
-    """Return where each recipe departs from the paper; where runs differ in that, which commits have said what.
-
-    What no run of the recipe as it was has said is due to changed settings, which are named too; so they are where it
-    has said two things at one commit.
-    """
-    said: dict[str, dict[str, list[Results]]] = {}
-    for r in results:
-        text = "; ".join(r.get("departures") or []) or "nowhere that it says"
-        said.setdefault(str(r["recipe"]), {}).setdefault(text, []).append(r)
-    lines = []
-    for recipe, texts in sorted(said.items()):
-        plain = {text: {_commit(r) for r in runs if _asked(r) == recipe} for text, runs in texts.items()}
-        for text, runs in sorted(texts.items()):
-            of = f" at {', '.join(sorted({_commit(r) for r in runs}))}" if len(texts) > 1 else ""
-            twice = any(plain[text] & commits for other, commits in plain.items() if other != text)
-            names = in_order({_name(r) if twice else _asked(r) for r in runs})
-            changes = [name.removeprefix(recipe).strip() for name in names if name != recipe]
-            of += f" with {' or '.join(changes)}" if changes and (twice or recipe not in names) else ""
-            lines += ["", f"`{recipe}`{of} departs from the paper: {text}."]
-    return lines
-
-
-def _commit(results: Results) -> str:
-    return short_commit(results.get("commit"))
 
 
 def as_json(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> list[dict[str, Any]]:
     """Return the rows as plain data, numbers unrounded; those that were not run have no seeds."""
-    departures = {_name(r): r.get("departures") or [] for r in results}
+    departed = {name_of(r): r.get("departures") or [] for r in results}
     return [
         {
             "recipe": r.recipe,
@@ -310,7 +247,7 @@ def as_json(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> list[d
             "seconds": list(r.seconds),
             "hardware": r.hardware,
             "commit": r.commit,
-            "departures": departures.get(r.recipe, []),
+            "departures": departed.get(r.recipe, []),
         }
         for r in (*rows(results), *unrun_rows(not_run, results))
     ]
