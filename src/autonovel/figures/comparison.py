@@ -9,6 +9,7 @@ from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import VARIED, Study
 from autonovel.labels import LABELS
 from autonovel.tables import paper
+from autonovel.tables.naming import changes_in_words
 
 NAME = "systems"
 WITH, WITHOUT = "with self-supervision", "without self-supervision"
@@ -68,8 +69,7 @@ def bars(study: Study) -> list[Bar]:
         for start, changed in STARTS.items():
             runs = [run for run in study.runs if _varied(run.changed) == changed]
             acc = {run.seed: value for run in runs if (value := run.accuracy(system)) is not None}
-            changes = " ".join(f"{key}={value}" for key, value in changed.items())
-            published = None if other_changes else paper.accuracy(recipe, changes, system)
+            published = None if other_changes else paper.accuracy(recipe, changes_in_words(changed), system)
             if acc:
                 found.append(Bar(system, start, acc, published))
     return found

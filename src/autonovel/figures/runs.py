@@ -14,6 +14,7 @@ from autonovel.storage.journal import Journal
 from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
 from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
+from autonovel.tables.naming import changes_in_words
 from autonovel.words import short_commit
 
 JOINT = "3-joint"
@@ -42,7 +43,7 @@ class Run:
     seed: int
     primary: str
     results: dict[str, Any] | None
-    earlier: tuple[str, tuple[str, ...]] | None = None
+    earlier: tuple[str, str] | None = None
 
     @property
     def recipe(self) -> str:
@@ -123,14 +124,18 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
     )
 
 
-def _earlier(today: Mapping[str, Any], commit: str | None) -> tuple[str, tuple[str, ...]] | None:
+def _in_common(changed: Mapping[str, Any]) -> str:
+    """Return the changed settings that a study's runs have in common, in words."""
+    return changes_in_words({key: value for key, value in changed.items() if key not in VARIED})
+
+
+def _earlier(today: Mapping[str, Any], commit: str | None) -> tuple[str, str] | None:
     """Return where a recipe was that has changed since, and what the caller changed in it; None if it has not."""
     differs = with_effect(today.get("changed") or {})
     given = with_effect(today.get("given", differs))
     if not differs.keys() - given.keys() - VARIED:
         return None
-    common = sorted(f"{key}={value}" for key, value in given.items() if key not in VARIED)
-    return short_commit(commit), tuple(common)
+    return short_commit(commit), _in_common(given)
 
 
 def _read(folder: Path) -> Run:
@@ -168,7 +173,7 @@ class Study:
         if not commits:
             return self.label
         changes = next(run.earlier[1] for run in self.runs if run.earlier)
-        return " ".join([f"{self.runs[0].recipe} at {', '.join(commits)}", *changes])
+        return f"{self.runs[0].recipe} at {', '.join(commits)} {changes}".rstrip()
 
     def only(self, changed: Mapping[str, Any] | None = None) -> list[Run]:
         """Return the runs in which, of what studies vary, exactly ``changed`` was changed (None: nothing).
@@ -203,6 +208,5 @@ def studies(runs: Iterable[Run]) -> list[Study]:
     """Return the runs, sorted into studies."""
     found: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: (run.recipe, run.seed, str(run.folder))):
-        common = sorted(f"{key}={value}" for key, value in run.changed.items() if key not in VARIED)
-        found.setdefault(" ".join([run.recipe, *common]), []).append(run)
+        found.setdefault(f"{run.recipe} {_in_common(run.changed)}".rstrip(), []).append(run)
     return [Study(label, tuple(members)) for label, members in found.items()]

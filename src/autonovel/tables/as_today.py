@@ -14,8 +14,8 @@ from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.settings import PLACES, SENTENCES, Recipe
 from autonovel.studies.variants import STAGES_1_AND_2, WITHOUT_EFFECT
+from autonovel.tables.naming import Results
 
-Results = dict[str, Any]
 OWN = {
     "rankstats": ("joint.",),
     "rankstats-incremental": ("incremental.",),

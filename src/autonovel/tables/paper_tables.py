@@ -218,23 +218,24 @@ def _marked(values: Sequence[float], published: Published | None) -> str:
 
 
 def _sweep(sweep: Sweep, measured: Measured) -> list[str]:
-    """Return the lines of a swept setting, the value that a recipe has itself among the others.
-
-    Results do not hold the settings that nobody changed, so that it is the recipe of today that says which it is.
-    """
-    section, setting = sweep.setting.split(".")
-    lines, system = [], LABELS["rankstats"]
+    """Return the lines of a swept setting, the value that a recipe has itself among the others."""
+    section, name = sweep.setting.split(".")
+    lines = []
     for dataset in SMALL:
         fast = Line("").run_name(dataset)
-        own = getattr(getattr(recipe.load(fast).recipe, section), setting)
-        cells = []
-        for value in sweep.values:
-            name = f"{fast} {sweep.setting}={value}"
-            row = measured.get((name, system))
-            if row is None and value == own:
-                name, row = fast, measured.get((fast, system))
-                if row is not None and f"{sweep.setting}=" in row.recipe:  # the recipe had another value itself then
-                    row = None
-            cells.append(_ours(row, name))
-        lines.append([TITLES[dataset], *cells])
+        own = getattr(getattr(recipe.load(fast).recipe, section), name)
+        lines.append(
+            [TITLES[dataset], *(_of_value(sweep, value, fast, value == own, measured) for value in sweep.values)]
+        )
     return grid([sweep.word, *map(str, sweep.values)], lines)
+
+
+def _of_value(sweep: Sweep, value: int, fast: str, own: bool, measured: Measured) -> str:
+    """Return our number for one value of a swept setting, which may be the recipe's ``own`` today."""
+    name, system = f"{fast} {sweep.setting}={value}", LABELS["rankstats"]
+    if own and (name, system) not in measured:
+        name = fast
+    row = measured.get((name, system))
+    if row and name == fast and f"{sweep.setting}=" in row.recipe:  # an earlier recipe, whose own was another
+        row = None
+    return _ours(row, name)
