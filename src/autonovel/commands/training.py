@@ -131,13 +131,10 @@ def train_run(
     from autonovel.storage.shapes import read_results
     from autonovel.training.loop import discard_leftovers
     from autonovel.training.ranks import ALONE
-    from autonovel.training.warming import compiles, warming
 
     console, settings, ranks = console or Console(), loaded.recipe, together or ALONE
     chosen = devices.pick(device)
-    from_the_start = not bases and not folder.exists()  # else stages may be there, and nothing left to compile
-    with warming(chosen, from_the_start and compiles(settings)):
-        train, test, of_source = sources.load(settings, seed, folder, carried.labels if carried else None)
+    train, test, of_source = sources.load(settings, seed, folder, carried.labels if carried else None)
     n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
