@@ -7,7 +7,7 @@ from autonovel import recipe
 from autonovel.data import ImageSet, sources
 from autonovel.data.catalogue import DATASETS
 from autonovel.data.splits import LabelledImages
-from autonovel.errors import InputError
+from autonovel.errors import InputError, UsageError
 from autonovel.settings import Data
 
 NAMES = {
@@ -65,3 +65,14 @@ def test_a_benchmark_of_which_a_part_is_missing_is_refused(
     assert f"somewhere does not hold the published {split} images of {DATASETS[name].title}" in said
     assert f"of class {NAMES[name][0]} there are {wanted - 7:,}, published are {wanted:,}" in said
     assert f"autonovel data check {name} somewhere" in said and "data.per_class" in said
+
+
+def test_a_benchmark_without_known_classes_says_how_to_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError) as caught:
+        loaded(monkeypatch, "svhn", {}, "data.known=[]")
+    said = str(caught.value)
+    assert "no class of svhn is known" in said and "The classes are 0, 1, 2, 3, 4, 5, 6, 7, 8, 9." in said
+    for advice in ('data.known=["0", "1"]', "data.first_known=5"):
+        assert f"--set {advice}" in said.replace("'", "")
+        known = loaded(monkeypatch, "svhn", {}, "data.known=[]", advice)[0].class_names
+        assert known == tuple("01234"[: len(known)]) and len(known) in (2, 5)

@@ -1,5 +1,6 @@
 """Where a recipe's images come from, by name."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -122,5 +123,11 @@ def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, 
     elif data.test_fraction:
         raise UsageError(f"{data.source} has test images of its own; leave data.test_fraction at 0.")
     known, new = choose_classes(train.names, data)
+    if not known:
+        raise UsageError(
+            f"no class of {data.source} is known: recipe {settings.name} does not say which are. Name them, as in "
+            f"--set 'data.known={json.dumps(train.names[:2])}', or take the first ones with --set data.first_known="
+            f"{len(train.names) // 2}. The classes are {', '.join(train.names)}."
+        )
     held = known_and_new(test, known, new) if test is not None else None
     return known_and_new(train, known, new), held, len(new)
