@@ -116,7 +116,7 @@ def _picture(variants: list[Variant]) -> Any:
     from matplotlib.lines import Line2D
 
     with matplotlib.rc_context(style.SETTINGS):
-        figure, axes = style.panels(3, 3.3, 3.3)
+        figure, axes = style.panels(3, 3.3, 3.8)
         quantities = (TERMS, RIGHT, {FLIPPED: ""})
         titles = ("Loss terms", "Are the pair labels right?", "Do the pair labels keep still?")
         units = ("loss", "share of pairs (%)", "positive pair labels flipped (%)")
@@ -162,5 +162,5 @@ def _panel(axes: Any, variants: list[Variant], names: dict[str, str], scale: flo
     if not axes.lines:
         axes.text(0.5, 0.5, "not logged in these runs", transform=axes.transAxes, ha="center", color=style.SOFT)
     elif any(names.values()):
-        # on a light ground: where lines leave no free place, it covers some of them
-        axes.legend(fontsize=8, handlelength=1.2, labelspacing=0.25, frameon=True, framealpha=0.85, edgecolor="none")
+        # below: between the lines of several variants there is no free place
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), fontsize=8, handlelength=1.2, labelspacing=0.25)

@@ -130,6 +130,11 @@ def class_legend(figure: "Figure", entries: Sequence[tuple[str, str, str]]) -> N
         Line2D([], [], linestyle="", marker=marker, color=colour, markersize=5, markeredgewidth=0, label=name)
         for name, colour, marker in entries
     ]
-    column = 0.45 + 0.075 * max(len(name) for name, _, _ in entries)  # inches, of a mark and a name at 9 points
-    columns = max(1, min(len(handles), int(0.95 * figure.get_figwidth() / column)))
+    columns = legend_columns(figure, [name for name, _, _ in entries], 0.45)
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, handletextpad=0.1, columnspacing=1.4)
+
+
+def legend_columns(figure: "Figure", names: Sequence[str], beside: float) -> int:
+    """Return how many columns of ``names`` at 9 points have room, each with ``beside`` inches for mark and gap."""
+    column = beside + 0.075 * max(len(name) for name in names)
+    return max(1, min(len(names), int(0.95 * figure.get_figwidth() / column)))

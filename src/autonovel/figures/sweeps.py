@@ -159,5 +159,7 @@ def _picture(lines: dict[str, Line], sweep: Sweep) -> Any:
                 textcoords="offset points", color=style.SOFT, fontsize=8,
             )  # fmt: skip
         if len(lines) > 1:
-            figure.legend(loc="outside lower center", ncols=min(len(lines), 3))
+            columns = style.legend_columns(figure, list(lines), 0.75)
+            figure.legend(loc="outside lower center", ncols=columns)
+            figure.set_figheight(figure.get_figheight() + 0.19 * (-(-len(lines) // columns) - 1))  # rows of names
     return figure
