@@ -1,8 +1,7 @@
 """A method of your own in one file: pairs by the angle between features instead of ranking statistics.
 
-Run `python examples/new_method.py`: its row stands in the table beside k-means and ranking statistics.  Two images
-are taken for the same class when the cosine of their features is above a threshold; all else is the joint training
-of the paper.  `--recipe`, `--seed`, `--out` and `--set` are those of `autonovel run`.
+Run `python examples/new_method.py`: its row stands in the table beside k-means and ranking statistics.  Two images are
+a pair where the cosine of their features is high; options are those of `autonovel run`, all else the paper's training.
 """
 
 import argparse
@@ -16,6 +15,7 @@ from autonovel.commands.look import print_table
 from autonovel.commands.training import run_recipe
 from autonovel.data import ImageSet
 from autonovel.labels import LABELS
+from autonovel.manner import Manner
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import Model
@@ -56,5 +56,5 @@ if __name__ == "__main__":
     options.add_argument("--set", action="append", default=[], dest="sets")
     given = options.parse_args()
     systems = ['run.systems=["cosine", "rankstats", "kmeans"]', "run.parallel=false"]  # only this process knows cosine
-    run = run_recipe(given.recipe, given.out, given.seed, systems + given.sets, "auto", False, True, False)
+    run = run_recipe(given.recipe, given.out, given.seed, systems + given.sets, Manner(overwrite=True))
     print_table([run], as_json=False)

@@ -10,6 +10,7 @@ import torch
 import omniglot_tree
 from autonovel import draws, networks
 from autonovel.data import ImageSet, channel_statistics, loader
+from autonovel.manner import Manner
 from autonovel.methods.prototypical import Prototypical
 from autonovel.methods.rankstats import Joint
 from autonovel.recipe import load
@@ -75,12 +76,13 @@ def test_alphabets_beside_each_other_on_one_gpu(tmp_path: Path) -> None:
     from autonovel.studies.part_runs import run_parts
     from autonovel.studies.parts import Parts
     from autonovel.studies.side_by_side import RunOrder
-    from autonovel.studies.variants import FULL_VARIANT
 
     tree = omniglot_tree.write_published(tmp_path / "omniglot")
     small = [s for s in omniglot_tree.SETTINGS if not s.startswith(("data.", "pretrain.held_out"))]
     sets = (f"data.path={tree}", "pretrain.held_out=Latin", "data.per_class=6", *small)
-    order = RunOrder("omniglot", tmp_path / "runs" / "omniglot-seed0", 0, sets, "cuda", True, (1, 2, 3), FULL_VARIANT)
+    order = RunOrder(
+        "omniglot", tmp_path / "runs" / "omniglot-seed0", 0, sets, Manner("cuda", resume=True, keep_going=True)
+    )
     run_parts(Parts("data.alphabet", {"Angelic": 20, "Keble": 26}), order, 2)
     whole = read_json(order.folder / "results.json")
     assert whole["each"].keys() == {"Angelic", "Keble"}

@@ -18,6 +18,7 @@ from autonovel.commands.training import run_recipe
 from autonovel.data import Batch
 from autonovel.errors import GuardError, UsageError
 from autonovel.launch import Launch
+from autonovel.manner import Manner
 from autonovel.networks import Model
 from autonovel.recipe import load
 from autonovel.storage.documents import read_json, write_json
@@ -223,7 +224,7 @@ def tiny(folder: Path, changes: list[str], resume: bool) -> None:
     quick = ["run.report=false", "pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=3", "run.parallel=false"]
     with (folder.parent / "said.txt").open("w") as said:
         console = Console(file=said, width=200)
-        run_recipe(str(TINY), folder, 0, quick + changes, "cpu", resume, False, False, console=console)
+        run_recipe(str(TINY), folder, 0, quick + changes, Manner("cpu", resume), console=console)
 
 
 def test_a_stopped_run_goes_on_with_a_lower_rate(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from autonovel.data import ImageSet
 from autonovel.errors import UsageError
 from autonovel.first_model import new_model, normalisation
 from autonovel.job import Job
+from autonovel.manner import Manner
 from autonovel.methods.rankstats import Joint
 from autonovel.networks import NETWORKS
 from autonovel.settings import FROZEN
@@ -36,7 +37,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def reproduce(tree: Path, out: Path, *sets: str, **more: Any) -> None:
-    reproduce_recipe("imagenet", [0], out, [f"data.path={tree}", *imagenet_tree.SETTINGS, *sets], "cpu", True, **more)
+    changes = [f"data.path={tree}", *imagenet_tree.SETTINGS, *sets]
+    reproduce_recipe("imagenet", [0], out, changes, Manner("cpu", keep_going=True), **more)
 
 
 @pytest.fixture(scope="module")

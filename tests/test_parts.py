@@ -16,14 +16,17 @@ from autonovel import recipe
 from autonovel.commands.reproduce import reproduce_recipe
 from autonovel.counting.counting import wanted
 from autonovel.errors import AutonovelError, UsageError
+from autonovel.manner import Manner
 from autonovel.storage.documents import read_json
 from autonovel.studies import variants
 from autonovel.studies.parts import mean, parts_of
 from autonovel.studies.side_by_side import RunOrder, carry_out
-from autonovel.studies.variants import FULL_VARIANT, Variant
+from autonovel.studies.variants import Variant
 from autonovel.tables import paper
 from autonovel.tables.table import as_json, collect, markdown
 from runs import TINY
+
+CPU = Manner("cpu", resume=True)
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def reproduce(tree: Path, out: Path, *sets: str, seeds: int = 1, **more: Any) -> None:
     changes = [f"data.path={tree}", *omniglot_tree.SETTINGS, *sets]
-    reproduce_recipe("omniglot", range(seeds), out, changes, "cpu", True, **more)
+    reproduce_recipe("omniglot", range(seeds), out, changes, Manner("cpu", keep_going=True), **more)
 
 
 def stage_of(run: Path, name: str) -> bytes:
@@ -246,10 +249,7 @@ def test_tables_of_parts_stand_in_the_order_of_their_rows() -> None:
 
 def orders(folder: Path, *sets: str) -> list[RunOrder]:
     changes = ('run.systems=["rankstats"]', "run.report=false", "run.checkpoint_seconds=20", *sets)
-    return [
-        RunOrder(str(TINY), folder / f"seed{seed}", seed, changes, "cpu", False, (1, 2, 3), FULL_VARIANT)
-        for seed in (0, 1)
-    ]
+    return [RunOrder(str(TINY), folder / f"seed{seed}", seed, changes, CPU) for seed in (0, 1)]
 
 
 def test_runs_beside_each_other_are_those_made_one_after_another(
@@ -273,7 +273,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
     from rich.console import Console
 
     good = orders(tmp_path, 'run.systems=["kmeans"]')
-    bad = RunOrder(str(TINY), tmp_path / "bad", 0, ("data.known=[]",), "cpu", False, (1, 2, 3), Variant("bad"))
+    bad = RunOrder(str(TINY), tmp_path / "bad", 0, ("data.known=[]",), CPU, Variant("bad"))
     for beside in (1, 2):
         with pytest.raises(Exception, match="known"):
             carry_out([bad, *good], beside, Console())

@@ -24,6 +24,7 @@ from autonovel.editing.edited import EditedRun
 from autonovel.editing.refining import named_by_a_person
 from autonovel.errors import AutonovelError, RunFolderError, UsageError
 from autonovel.first_model import new_model
+from autonovel.manner import Manner
 from autonovel.report import gather, subject
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import RunFolder
@@ -374,7 +375,7 @@ def run_on_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             "data.workers=1", "count.new_classes=5", "joint.batch_size=20", "supervised.batch_size=20"]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("autonovel.report.write_report", lambda *_: None)
-        run_recipe(str(TINY), place / "run", 0, sets, "cpu", False, False, True)
+        run_recipe(str(TINY), place / "run", 0, sets, Manner("cpu", keep_going=True))
     yield place
 
 
@@ -419,7 +420,7 @@ def test_features_of_a_pretrained_network_are_taken_over(tmp_path: Path, monkeyp
 
     photos = write_photos(tmp_path / "photos")
     sets = [*SHORT, f"data.path={photos}", 'run.systems=["rankstats-incremental"]', "data.workers=1"]
-    run_recipe("photos", tmp_path / "run", 0, sets, "cpu", False, False, True)
+    run_recipe("photos", tmp_path / "run", 0, sets, Manner("cpu", keep_going=True))
     run = open_run(tmp_path / "run")
     pile = [row["id"] for row in run.rows() if not row["given_label"]]
     run.split("red", ["red/red0.png"], "sky")

@@ -10,10 +10,13 @@ from autonovel.cli import app
 from autonovel.commands import reproduce as reproduce_command
 from autonovel.commands.reproduce import reproduce_recipe
 from autonovel.errors import AutonovelError, GuardError, UsageError
+from autonovel.manner import Manner
 from autonovel.studies import side_by_side
 from autonovel.studies.side_by_side import RunOrder
-from autonovel.studies.variants import FULL_VARIANT, sweep
+from autonovel.studies.variants import sweep
 from runs import TINY
+
+CPU = Manner("cpu")
 
 QUICK = [
     "pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=2", "joint.ramp_epochs=1", "joint.keep_embeddings_at=[]",
@@ -28,7 +31,7 @@ def test_seeds_and_then_variants_beside_each_other_are_those_made_one_after_anot
     names = {f"tiny{variant}-seed{seed}" for seed in (3, 4) for variant in ("", "-k2")}
     for beside in (1, 2):
         out = tmp_path / str(beside)
-        reproduce_recipe(str(TINY), range(3, 5), out, QUICK, "cpu", False, sweep("k", [2]), beside=beside)
+        reproduce_recipe(str(TINY), range(3, 5), out, QUICK, CPU, sweep("k", [2]), beside=beside)
         assert {path.name for path in out.iterdir() if path.is_dir()} == names
         rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| tiny")]
         assert len(rows) == 2 and "joint.k=2" in rows[0] and all("| 2 | 3, 4 |" in row for row in rows)
@@ -52,12 +55,12 @@ def test_a_collapse_is_told_after_the_other_seeds_and_anything_else_at_once(
     for error, seeds in (GuardError("collapsed"), [0, 1, 2]), (UsageError("no images"), [0, 1]):
         made.clear()
         with pytest.raises(type(error), match=str(error)):
-            reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False)
+            reproduce_recipe(str(TINY), range(3), tmp_path, [], CPU)
         assert made == seeds
     error = GuardError("collapsed")
     made.clear()
     with pytest.raises(GuardError):
-        reproduce_recipe(str(TINY), range(3), tmp_path, [], "cpu", False, sweep("k", [2, 7, 2]), beside=2)
+        reproduce_recipe(str(TINY), range(3), tmp_path, [], CPU, sweep("k", [2, 7, 2]), beside=2)
     assert made == [0, 1, 2, 0, 0, 1, 1, 2, 2]  # the variants too, each once
 
 
@@ -76,6 +79,6 @@ def test_a_full_device_is_an_error_of_one_run_that_says_what_to_do(
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate much.\nmore lines")
 
     monkeypatch.setattr(side_by_side, "_make", fill)
-    order = RunOrder(str(TINY), tmp_path / "one", 0, (), "cpu", False, (1, 2, 3), FULL_VARIANT)
+    order = RunOrder(str(TINY), tmp_path / "one", 0, (), Manner("cpu", resume=True))
     with pytest.raises(AutonovelError, match=r"^CUDA out of memory.* try a smaller --beside\.$"):
         side_by_side._make_quietly(order)

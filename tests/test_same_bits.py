@@ -10,6 +10,7 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 from autonovel.commands.training import run_recipe
+from autonovel.manner import Manner
 from autonovel.training import checkpoint
 from image_files import write_digits
 from runs import TINY, journal
@@ -44,7 +45,7 @@ def run(folder: Path, images: Path, loader: str, workers: int, cache: str, *more
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / "said.txt").open("a") as said:
         console = Console(file=said, width=200)
-        run_recipe(str(TINY), folder, 0, [*sets, *more], "cpu", resume, False, False, console=console)
+        run_recipe(str(TINY), folder, 0, [*sets, *more], Manner("cpu", resume), console=console)
 
 
 def found(folder: Path) -> dict[str, Any]:

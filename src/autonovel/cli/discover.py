@@ -57,7 +57,8 @@ def add_discover_command(app: typer.Typer) -> None:
         """Find new classes in your own pictures: sub-folders of DIR are known classes, the rest is to be discovered."""
         with plain_errors():
             from autonovel.commands.discover import discover as run
+            from autonovel.manner import Manner
             from autonovel.planning import Wish
 
             wish = Wish(new_classes, quick, size, backbone, pretraining, weights, method, truth, recipe)
-            run(place, wish, out, seed, sets or [], device, resume, overwrite, keep_going)
+            run(place, wish, out, seed, sets or [], Manner(device, resume, overwrite, keep_going))

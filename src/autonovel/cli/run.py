@@ -46,6 +46,7 @@ def add_demo_command(app: typer.Typer) -> None:
     ) -> None:
         """Show the whole method on 5,000 digits: 0-4 known, 5-9 to be discovered. Two minutes, no GPU, no data."""
         with plain_errors():
+            from autonovel.manner import Manner
             from autonovel.outcome import next_steps
 
             if compare:
@@ -54,7 +55,7 @@ def add_demo_command(app: typer.Typer) -> None:
                 from autonovel.commands.training import run_recipe
 
             asked = _changes(sets, None, new_classes)
-            made = run_recipe("demo", out, seed, asked, device, resume, overwrite, keep_going)
+            made = run_recipe("demo", out, seed, asked, Manner(device, resume, overwrite, keep_going))
             if launch().rank == 0:
                 typer.echo("\n".join(next_steps(made)))
 
@@ -81,12 +82,12 @@ def add_run_commands(app: typer.Typer) -> None:
         """Run RECIPE on its source of images."""
         with plain_errors():
             from autonovel.commands.training import run_recipe
+            from autonovel.manner import Manner
             from autonovel.studies.variants import of_systems
 
-            run_recipe(
-                recipe, out, seed, _changes(sets, data, new_classes), device, resume, overwrite, keep_going,
-                stages=_stages(stages), variant=of_systems(method or [], not no_self_supervision), together=True,
-            )  # fmt: skip
+            manner = Manner(device, resume, overwrite, keep_going, _stages(stages))
+            systems = of_systems(method or [], not no_self_supervision)
+            run_recipe(recipe, out, seed, _changes(sets, data, new_classes), manner, systems, together=True)
 
     @app.command()
     def reproduce(
@@ -130,6 +131,7 @@ def add_run_commands(app: typer.Typer) -> None:
         """
         with plain_errors():
             from autonovel.commands.reproduce import reproduce_recipe
+            from autonovel.manner import Manner
             from autonovel.studies import variants
 
             compared = (
@@ -140,9 +142,10 @@ def add_run_commands(app: typer.Typer) -> None:
             # of other systems or numbers of classes there are run folders of their own; of a study, all have the same
             number = "" if compared else new_classes
             systems = variants.of_systems(method or [], not no_self_supervision, number, label)
-            changes, chosen = _changes(sets, data, new_classes if compared else ""), _stages(stages)
+            changes = _changes(sets, data, new_classes if compared else "")
+            manner = Manner(device, keep_going=keep_going, stages=_stages(stages))
             numbers = range(first_seed, first_seed + seeds)
-            reproduce_recipe(recipe, numbers, out, changes, device, keep_going, compared, chosen, systems, beside)
+            reproduce_recipe(recipe, numbers, out, changes, manner, compared, systems, beside)
 
     @app.command()
     def count(

@@ -6,8 +6,9 @@ from pathlib import Path
 from rich.console import Console
 
 from autonovel import planning, recipe
-from autonovel.commands.training import check_place, run_recipe
+from autonovel.commands.training import run_recipe
 from autonovel.errors import UsageError
+from autonovel.manner import Manner
 from autonovel.outcome import listed, next_steps, say
 from autonovel.planning import Plan, Wish
 
@@ -21,10 +22,7 @@ def discover(
     out: Path | None,
     seed: int,
     sets: list[str],
-    device: str,
-    resume: bool,
-    overwrite: bool,
-    keep_going: bool,
+    manner: Manner,
 ) -> Path:
     """Look at the images, say what will be done and how long it takes, do it, and say what was found."""
     from autonovel import device as devices
@@ -36,11 +34,11 @@ def discover(
         raise UsageError(f"there is no {place}; give a folder of images, or a table with the columns path and label.")
     planning.check_wish(wish)
     recipe.check_names(sets)
-    console, chosen = Console(), devices.pick(device)
+    console, chosen = Console(), devices.pick(manner.device)
     here = Path(os.path.abspath(place))  # a link goes by its own name
     name = here.stem if place.is_file() else here.name
     folder = out or Path("runs") / f"{name or 'discover'}-seed{seed}"
-    check_place(folder, resume, overwrite)
+    manner.check_place(folder)
     display = TerminalDisplay(console)
     found = inventory_of(place, display)
     display.close()
@@ -49,9 +47,9 @@ def discover(
     settings = WHOLE_FOLDER | {"data.source": source_of(place), "data.path": str(place)} | made.settings
     changes = [recipe.as_override(key, value) for key, value in settings.items()] + sets
     say(console, *made.said, *(f"Beware: {text}" for text in made.beware))
-    if not resume:  # how much is left only the run itself can say, and it does
-        _time(console, made, changes, found.classes, found.unlabelled, device)
-    run_recipe(made.recipe, folder, seed, changes, device, resume, overwrite, keep_going, announced=True)
+    if not manner.resume:  # how much is left only the run itself can say, and it does
+        _time(console, made, changes, found.classes, found.unlabelled, manner.device)
+    run_recipe(made.recipe, folder, seed, changes, manner, announced=True)
     say(console, *_outcome(folder))
     return folder
 

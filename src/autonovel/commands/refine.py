@@ -12,13 +12,14 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.batches import fitting_batches
-from autonovel.commands.training import check_place, train_run
+from autonovel.commands.training import train_run
 from autonovel.editing.carried import Carried
 from autonovel.editing.edited import EditedRun, open_run
 from autonovel.editing.refining import Refinement, new_classes, refinement, system_of
 from autonovel.editing.sorting import JUNK
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS as SYSTEMS
+from autonovel.manner import Manner
 from autonovel.networks.adapted import ADAPTER
 from autonovel.outcome import listed, next_steps, say
 from autonovel.settings import PLACES, Recipe
@@ -51,12 +52,12 @@ def refine(
 
     The run at ``folder`` is only read.  Returns the folder of the new run.
     """
-    started = time.monotonic()
+    manner = Manner(device, resume, overwrite, keep_going, started=time.monotonic())
     run = open_run(folder)
     target = out or folder.parent / next_name(folder.resolve().name)
     if target.resolve() == folder.resolve():
         raise UsageError(f"--out is {target}, the run that is refined; it stays as it is. Choose another folder.")
-    check_place(target, resume, overwrite)
+    manner.check_place(target)
     found = refinement(run, confirm, every, _edits_followed(run, target) if resume else None)
     before = _settings_before(run, data)
     chosen_seed = _checked_seed(run, before, seed)
@@ -73,7 +74,7 @@ def refine(
     console = Console()
     say(console, *_told(run, found, loaded.recipe), _takes(run, found, loaded.recipe, device), f"Writes {target}.")
     carried = Carried(folder, before, found.labels(), about)
-    train_run(loaded, target, chosen_seed, device, resume, overwrite, keep_going, started, carried=carried)
+    train_run(loaded, target, chosen_seed, manner, carried)
     say(console, *_outcome(target))
     return target
 

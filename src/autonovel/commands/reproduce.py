@@ -10,9 +10,8 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.commands.look import print_table
-from autonovel.commands.training import STARTED
 from autonovel.errors import GuardError, UsageError
-from autonovel.settings import ALL_STAGES
+from autonovel.manner import Manner
 from autonovel.storage.documents import read_json
 from autonovel.studies.part_runs import run_parts
 from autonovel.studies.parts import parts_of
@@ -27,10 +26,8 @@ def reproduce_recipe(
     seeds: Sequence[int],
     out: Path,
     sets: list[str],
-    device: str,
-    keep_going: bool,
+    manner: Manner,
     compared: tuple[Variant, ...] = (),
-    stages: tuple[int, ...] = ALL_STAGES,
     systems: Variant = FULL_VARIANT,
     beside: int = 1,
 ) -> None:
@@ -57,7 +54,8 @@ def reproduce_recipe(
         changes = [_of_study(folder)] if compared else []
         full = out / folder_name(label, FULL_VARIANT, seed)
         bases = sorted(siblings(folder), key=lambda other: other != full)  # a study's own base first
-        return RunOrder(name, folder, seed, (*sets, *changes), device, keep_going, stages, variant, tuple(bases))
+        own = replace(manner, resume=True, bases=tuple(bases))
+        return RunOrder(name, folder, seed, (*sets, *changes), own, variant)
 
     def made(variants: Iterable[Variant]) -> list[RunOrder]:
         return [order(seed, variant) for seed in seeds for variant in variants]
@@ -68,7 +66,7 @@ def reproduce_recipe(
             run_parts(parts, one, beside)
     elif beside == 1:
         for place, (seed, variant) in enumerate(itertools.product(seeds, (systems, *applied))):
-            started = None if place else STARTED  # the time of the first counts from the start of the process
+            started = None if place else manner.started  # the time of the first counts from the start of the process
             collapses += _carried_out([replace(order(seed, variant), started=started)], 1)
     else:
         for variants in (systems,), applied:  # the latter take over what the former have trained

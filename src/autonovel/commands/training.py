@@ -2,8 +2,6 @@
 
 import contextlib
 import sys
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +10,9 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.commands.look import print_results
-from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.launch import about, launch, started_again
-from autonovel.settings import ALL_STAGES
+from autonovel.manner import Manner
 from autonovel.studies.variants import FULL_VARIANT, Variant, adopt_stages, folder_name
 from autonovel.terminal import TerminalDisplay
 from autonovel.training.display import Display, Silent
@@ -24,21 +21,13 @@ if TYPE_CHECKING:
     from autonovel.editing.carried import Carried
     from autonovel.training.ranks import Ranks
 
-STARTED = time.monotonic()  # imported by a command as its first act: the total time counts from here
-
 
 def run_recipe(
     name: str,
     out: Path | None,
     seed: int,
     sets: list[str],
-    device: str,
-    resume: bool,
-    overwrite: bool,
-    keep_going: bool,
-    started: float = STARTED,
-    bases: Sequence[Path] = (),
-    stages: tuple[int, ...] = ALL_STAGES,
+    manner: Manner,
     variant: Variant = FULL_VARIANT,
     console: Console | None = None,
     announced: bool = False,
@@ -46,26 +35,25 @@ def run_recipe(
 ) -> Path:
     """Run a recipe on its own source of images, from the first line on the screen to the last.
 
-    Stages 1 and 2 are taken over from a run of ``bases`` where the two may share them; of the stages, those named
-    in ``stages`` are trained; ``variant`` changes settings and the name of the folder.  ``console`` may be a file's;
-    what was ``announced`` before is not said again; all processes that torchrun has started may do it ``together``.
-    Returns the run folder.
+    ``variant`` changes settings and the name of the folder.  ``console`` may be a file's; what was ``announced``
+    before is not said again; all processes that torchrun has started may do it ``together``.  Returns the run folder.
     """
-    ranks = _ranks(device) if together else None
+    ranks = _ranks(manner.device) if together else None
     loaded = recipe.load(name, [*sets, *variant.overrides])
     settings = loaded.recipe
     folder = out or Path("runs") / folder_name(settings.name, variant, seed)
     if ranks is None:
-        check_place(folder, resume, overwrite)
+        manner.check_place(folder)
     else:
-        resume, overwrite = ranks.lead(lambda: _place(folder, resume, overwrite))
+        resume, overwrite = ranks.lead(lambda: _place(folder, manner))
+        manner = replace(manner, resume=resume, overwrite=overwrite)
         console = console or Console(quiet=not ranks.first)
     console = console or Console()
     if announced:
         console.print(f"Writes {folder}.", highlight=False, soft_wrap=True)
     else:
         _announce(console, loaded, folder)
-    train_run(loaded, folder, seed, device, resume, overwrite, keep_going, started, bases, stages, None, console, ranks)
+    train_run(loaded, folder, seed, manner, console=console, together=ranks)
     if ranks is not None:
         ranks.leave()
     return folder
@@ -79,39 +67,22 @@ def _ranks(device: str) -> "Ranks":
     return join(devices.pick(device))
 
 
-def _place(folder: Path, resume: bool, overwrite: bool) -> tuple[bool, bool]:
+def _place(folder: Path, manner: Manner) -> tuple[bool, bool]:
     """Return whether to go on with the run in ``folder``, and whether to replace it.
 
     Where torchrun starts the processes of this very run again, it goes on, whatever the command says.
     """
     if started_again(folder, launch()):
         return True, False
-    check_place(folder, resume, overwrite)
-    return resume, overwrite
-
-
-def check_place(folder: Path, resume: bool, overwrite: bool) -> None:
-    """Say so if a run in ``folder`` stands in the way."""
-    if resume and overwrite:
-        raise UsageError("--resume keeps the run in --out and --overwrite replaces it; give one of them.")
-    if not (resume or overwrite) and (folder / "run.json").exists():
-        raise UsageError(
-            f"{folder} holds a run already. Finish it, or see its table again, with --resume; replace it with "
-            "--overwrite; or choose another folder with --out."
-        )
+    manner.check_place(folder)
+    return manner.resume, manner.overwrite
 
 
 def train_run(
     loaded: recipe.Loaded,
     folder: Path,
     seed: int,
-    device: str,
-    resume: bool,
-    overwrite: bool,
-    keep_going: bool,
-    started: float = STARTED,
-    bases: Sequence[Path] = (),
-    stages: tuple[int, ...] = ALL_STAGES,
+    manner: Manner,
     carried: "Carried | None" = None,
     console: Console | None = None,
     together: "Ranks | None" = None,
@@ -133,19 +104,20 @@ def train_run(
     from autonovel.training.ranks import ALONE
 
     console, settings, ranks = console or Console(), loaded.recipe, together or ALONE
-    chosen = devices.pick(device)
+    chosen = devices.pick(manner.device)
     train, test, of_source = sources.load(settings, seed, folder, carried.labels if carried else None)
     n_new = counting.wanted(settings, of_source)
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
-    job = Job(settings, train, test, n_new, seed, chosen, folder, display, keep_going, started, stages, ranks)
+    how = (manner.keep_going, manner.started, manner.stages, ranks)
+    job = Job(settings, train, test, n_new, seed, chosen, folder, display, *how)
     pipeline.check_shares(job)
 
     def lock() -> RunFolder:
-        going_on = resume and folder.exists()
-        if resume and not going_on:
+        going_on = manner.resume and folder.exists()
+        if manner.resume and not going_on:
             console.print(f"{folder} does not exist yet: starting from the beginning.", highlight=False)
-        return RunFolder.resume(folder) if going_on else RunFolder.create(folder, overwrite)
+        return RunFolder.resume(folder) if going_on else RunFolder.create(folder, manner.overwrite)
 
     def begin() -> bool:
         if carried and not (folder / "run.json").exists():
@@ -155,7 +127,7 @@ def train_run(
         return record.finished(folder)
 
     with ranks.alone(lock) or contextlib.nullcontext():
-        ranks.alone(lambda: adopt_surveys(folder, bases))
+        ranks.alone(lambda: adopt_surveys(folder, manner.bases))
         try:
             # the first process looks at all files, and the others read what it has seen
             given, copies = (train, test, settings.data, folder, chosen, display), ranks.launch.local_world
@@ -177,7 +149,7 @@ def train_run(
                 console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
                 print_results(console, read_results(folder / "results.json"))
             return folder
-        for base in bases:
+        for base in manner.bases:
             for stage in adopt_stages(folder, base):
                 console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
         if carried:
@@ -189,7 +161,8 @@ def train_run(
         if outcome is not None or (ranks.launch.local_rank == 0 and not ranks.first):  # another machine has its own
             discard_cache(folder)
     if outcome is None:
-        done = f"Stage {max(stages)} is done in {folder}; the same command with --resume and later --stages goes on."
+        last = max(manner.stages)
+        done = f"Stage {last} is done in {folder}; the same command with --resume and later --stages goes on."
         console.print(done, highlight=False, soft_wrap=True)
         return folder
     print_results(console, outcome.results)

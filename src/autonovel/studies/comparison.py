@@ -7,6 +7,7 @@ from rich.console import Console
 from autonovel import recipe
 from autonovel.commands.training import run_recipe
 from autonovel.errors import AutonovelError
+from autonovel.manner import Manner
 from autonovel.studies.variants import EVERY_SYSTEM, Variant, folder_name
 
 CHART = ("systems.png", "systems.svg")
@@ -18,10 +19,7 @@ def compare_systems(
     out: Path | None,
     seed: int,
     sets: list[str],
-    device: str,
-    resume: bool,
-    overwrite: bool,
-    keep_going: bool,
+    manner: Manner,
 ) -> Path:
     """Run a recipe with every system, and draw the bar chart into the run folder, which is returned.
 
@@ -30,7 +28,7 @@ def compare_systems(
     folder = out or Path("runs") / folder_name(recipe.load(name, sets).recipe.name, COMPARISON, seed)
     before = _written(folder)
     try:
-        run_recipe(name, folder, seed, sets, device, resume, overwrite, keep_going, variant=COMPARISON)
+        run_recipe(name, folder, seed, sets, manner, COMPARISON)
     finally:
         if _written(folder) != before or (before and not _drawn(folder)):  # killed while it was drawn, the time before
             draw_comparison(folder, Console())

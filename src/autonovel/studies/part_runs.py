@@ -25,7 +25,7 @@ def run_parts(parts: Parts, order: RunOrder, beside: int) -> None:
     if (order.folder / RESULTS).exists() and all(_finished(run.folder) for run in runs):
         console.print(f"{order.folder} is finished; nothing was left to do.", highlight=False)
         return
-    shared, rest = _shared(runs, order.stages)
+    shared, rest = _shared(runs, order.manner.stages)
     try:
         if shared is not None and not _finished(shared.folder):
             carry_out([shared], 1, console)
@@ -44,7 +44,8 @@ def _shared(runs: Sequence[RunOrder], stages: tuple[int, ...]) -> tuple[RunOrder
     if any(system in PAIRS for system in systems):  # a similarity network is shared too, but is no stage of its own
         return first, list(runs[1:])
     before = tuple(stage for stage in stages if stage < last)
-    return (replace(first, stages=before) if before else None), list(runs)
+    shared = replace(first, manner=replace(first.manner, stages=before)) if before else None
+    return shared, list(runs)
 
 
 def _of_part(parts: Parts, part: str, order: RunOrder) -> RunOrder:
@@ -53,7 +54,8 @@ def _of_part(parts: Parts, part: str, order: RunOrder) -> RunOrder:
     others = [path.parent for path in sorted(out.glob(f"*/{'*' if part == first else part}/run.json"))]
     folder = order.folder / part
     bases = [path for path in (order.folder / first, *others) if path != folder]
-    return replace(order, folder=folder, sets=(*order.sets, f"{parts.key}={part}"), bases=tuple(bases))
+    manner = replace(order.manner, bases=tuple(bases))
+    return replace(order, folder=folder, sets=(*order.sets, f"{parts.key}={part}"), manner=manner)
 
 
 def _finished(folder: Path) -> bool:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 
@@ -20,8 +20,9 @@ from rich.console import Console
 from autonovel import stopping
 from autonovel.cores import usable_cores
 from autonovel.errors import AutonovelError, GuardError
+from autonovel.manner import Manner
 from autonovel.storage import writing
-from autonovel.studies.variants import Variant
+from autonovel.studies.variants import FULL_VARIANT, Variant
 
 LOG = ".log"
 THREADS = "OMP_NUM_THREADS"
@@ -37,11 +38,8 @@ class RunOrder:
     folder: Path
     seed: int
     sets: tuple[str, ...]
-    device: str
-    keep_going: bool
-    stages: tuple[int, ...]
-    variant: Variant
-    bases: tuple[Path, ...] = ()
+    manner: Manner
+    variant: Variant = FULL_VARIANT
     started: float | None = None
 
 
@@ -148,7 +146,5 @@ def _make(order: RunOrder, console: Console | None, announced: bool) -> None:
     from autonovel.commands.training import run_recipe
 
     o, started = order, time.monotonic() if order.started is None else order.started
-    run_recipe(
-        o.recipe, o.folder, o.seed, list(o.sets), o.device, True, False, o.keep_going, started, o.bases,
-        o.stages, o.variant, console, announced,
-    )  # fmt: skip
+    manner = replace(o.manner, started=started)
+    run_recipe(o.recipe, o.folder, o.seed, list(o.sets), manner, o.variant, console, announced)
