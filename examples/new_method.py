@@ -1,7 +1,7 @@
 """A method of your own in one file: pairs by the angle between features instead of ranking statistics.
 
 Run `python examples/new_method.py`: its row stands in the table beside k-means and ranking statistics.  Two images are
-a pair where the cosine of their features is high; options are those of `autonovel run`, all else the paper's training.
+a pair where the cosine of their features is high; all else is the paper's joint training.  `--help` has its options.
 """
 
 import argparse

@@ -80,9 +80,7 @@ def test_alphabets_beside_each_other_on_one_gpu(tmp_path: Path) -> None:
     tree = omniglot_tree.write_published(tmp_path / "omniglot")
     small = [s for s in omniglot_tree.SETTINGS if not s.startswith(("data.", "pretrain.held_out"))]
     sets = (f"data.path={tree}", "pretrain.held_out=Latin", "data.per_class=6", *small)
-    order = RunOrder(
-        "omniglot", tmp_path / "runs" / "omniglot-seed0", 0, sets, Manner("cuda", resume=True, keep_going=True)
-    )
+    order = RunOrder("omniglot", tmp_path / "runs" / "omniglot-seed0", 0, sets, Manner("cuda", keep_going=True))
     run_parts(Parts("data.alphabet", {"Angelic": 20, "Keble": 26}), order, 2)
     whole = read_json(order.folder / "results.json")
     assert whole["each"].keys() == {"Angelic", "Keble"}

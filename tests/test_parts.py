@@ -26,7 +26,7 @@ from autonovel.tables import paper
 from autonovel.tables.table import as_json, collect, markdown
 from runs import TINY
 
-CPU = Manner("cpu", resume=True)
+CPU = Manner("cpu")
 
 
 @pytest.fixture

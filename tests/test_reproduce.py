@@ -79,6 +79,6 @@ def test_a_full_device_is_an_error_of_one_run_that_says_what_to_do(
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate much.\nmore lines")
 
     monkeypatch.setattr(side_by_side, "_make", fill)
-    order = RunOrder(str(TINY), tmp_path / "one", 0, (), Manner("cpu", resume=True))
+    order = RunOrder(str(TINY), tmp_path / "one", 0, (), CPU)
     with pytest.raises(AutonovelError, match=r"^CUDA out of memory.* try a smaller --beside\.$"):
         side_by_side._make_quietly(order)

@@ -280,6 +280,12 @@ def test_a_recipe_that_was_changed_says_where_it_departed_by_commit() -> None:
     assert "`cifar10-fast` at bbbbbbb departs from the paper: shorter; colder." in told
 
 
+def test_departures_of_a_recipe_that_says_two_things_at_one_commit_name_it_beside_its_changes() -> None:
+    runs = [result(0, 0.9), result(0, 0.8, changed={"joint.k": 7}), result(1, 0.9, departures=["other pairs"])]
+    told = [line.partition(" departs")[0] for line in table.markdown(runs).splitlines() if "departs" in line]
+    assert told == ["`cifar10-fast` at 0123456", "`cifar10-fast` at 0123456 as it is or with joint.k=7"]
+
+
 def test_departures_of_changed_settings_name_these() -> None:
     """Else two sentences about the same recipe and commit would contradict each other."""
     runs = [result(0, 0.9), result(0, 0.8, changed={"joint.k": 7})]  # who departs alike shares a sentence

@@ -1,5 +1,7 @@
 """Benchmarks have as many images as their authors say, or they are refused."""
 
+import json
+
 import pytest
 import torch
 
@@ -72,7 +74,18 @@ def test_a_benchmark_without_known_classes_says_how_to_name_them(monkeypatch: py
         loaded(monkeypatch, "svhn", {}, "data.known=[]")
     said = str(caught.value)
     assert "no class of svhn is known" in said and "The classes are 0, 1, 2, 3, 4, 5, 6, 7, 8, 9." in said
-    for advice in ('data.known=["0", "1"]', "data.first_known=5"):
+    for advice, known in (('data.known=["0", "1"]', "01"), ("data.first_known=N", "01234")):
         assert f"--set {advice}" in said.replace("'", "")
-        known = loaded(monkeypatch, "svhn", {}, "data.known=[]", advice)[0].class_names
-        assert known == tuple("01234"[: len(known)]) and len(known) in (2, 5)
+        followed = advice.replace("=N", "=5")
+        assert loaded(monkeypatch, "svhn", {}, "data.known=[]", followed)[0].class_names == tuple(known)
+
+
+def test_naming_every_class_new_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = f"data.new={json.dumps(NAMES['svhn'])}"
+    with pytest.raises(UsageError, match=r"data\.new names every class"):
+        loaded(monkeypatch, "svhn", {}, "data.known=[]", every)
+
+
+def test_of_many_classes_an_error_names_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"The classes are 0, 1, .*, 9 and 90 more\.$"):
+        loaded(monkeypatch, "cifar100", {}, "data.first_known=0")

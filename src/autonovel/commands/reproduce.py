@@ -54,7 +54,7 @@ def reproduce_recipe(
         changes = [_of_study(folder)] if compared else []
         full = out / folder_name(label, FULL_VARIANT, seed)
         bases = sorted(siblings(folder), key=lambda other: other != full)  # a study's own base first
-        own = replace(manner, resume=True, bases=tuple(bases))
+        own = replace(manner, bases=tuple(bases))
         return RunOrder(name, folder, seed, (*sets, *changes), own, variant)
 
     def made(variants: Iterable[Variant]) -> list[RunOrder]:

@@ -30,7 +30,7 @@ def _svhn(data: Data) -> Splits:
 
 
 def _both(read: Callable[[str], LabelledImages]) -> Splits:
-    """Return the two splits, read at the same time: unpacking leaves Python free."""
+    """Return the two splits, read at the same time: while zlib unpacks one, Python is free for the other."""
     with ThreadPoolExecutor(2) as readers:
         train, test = readers.map(read, ("train", "test"))
     return train, test
@@ -48,6 +48,7 @@ SOURCES: dict[str, Callable[[Data], Splits]] = {
     "omniglot": _omniglot,
 }
 
+SHOWN = 10  # names of classes that an error lists
 COUNTED = ("cifar10", "cifar100", "svhn")  # others count while they list their files
 
 # sources of image files, which are decoded later, at their final size
@@ -124,10 +125,18 @@ def _of_source(settings: Recipe, seed: int) -> tuple[ImageSet, ImageSet | None, 
         raise UsageError(f"{data.source} has test images of its own; leave data.test_fraction at 0.")
     known, new = choose_classes(train.names, data)
     if not known:
-        raise UsageError(
-            f"no class of {data.source} is known: recipe {settings.name} does not say which are. Name them, as in "
-            f"--set 'data.known={json.dumps(train.names[:2])}', or take the first ones with --set data.first_known="
-            f"{len(train.names) // 2}. The classes are {', '.join(train.names)}."
-        )
+        raise UsageError(_none_known(settings, train.names))
     held = known_and_new(test, known, new) if test is not None else None
     return known_and_new(train, known, new), held, len(new)
+
+
+def _none_known(settings: Recipe, names: tuple[str, ...]) -> str:
+    """Return what is wrong where no class of a source is known."""
+    if settings.data.new:
+        return "data.new names every class, so none is left to learn from. Leave at least two out."
+    some = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
+    return (
+        f"no class of {settings.data.source} is known: recipe {settings.name} does not say which are. Name them, as in "
+        f"--set 'data.known={json.dumps(names[:2])}', or take the first N with --set data.first_known=N. The classes "
+        f"are {some}."
+    )

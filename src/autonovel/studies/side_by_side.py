@@ -32,7 +32,10 @@ DIED = f"a process ended all at once, killed or out of memory. {SMALLER}"
 
 @dataclass(frozen=True)
 class RunOrder:
-    """A run to be made, as ``run_recipe`` takes it; its time counts from ``started``, or else from when it begins."""
+    """A run to be made, as ``run_recipe`` takes it, or gone on with.
+
+    Its time counts from ``started``, or else from when it begins, whatever its manner says.
+    """
 
     recipe: str
     folder: Path
@@ -146,5 +149,5 @@ def _make(order: RunOrder, console: Console | None, announced: bool) -> None:
     from autonovel.commands.training import run_recipe
 
     o, started = order, time.monotonic() if order.started is None else order.started
-    manner = replace(o.manner, started=started)
+    manner = replace(o.manner, resume=True, started=started)
     run_recipe(o.recipe, o.folder, o.seed, list(o.sets), manner, o.variant, console, announced)

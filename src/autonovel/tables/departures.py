@@ -21,8 +21,10 @@ def departures(results: Sequence[Results]) -> list[str]:
         for text, runs in sorted(texts.items()):
             of = f" at {', '.join(sorted({commit_of(r) for r in runs}))}" if len(texts) > 1 else ""
             twice = any(plain[text] & commits for other, commits in plain.items() if other != text)
-            names = in_order({name_of(r) if twice else name_as_asked(r) for r in runs})
+            whole = [r for r in runs if r.get("primary") in r["systems"]] or runs  # not what stands in a row of its own
+            names = in_order({name_of(r) if twice else name_as_asked(r) for r in whole})
             changes = [name.removeprefix(recipe).strip() for name in names if name != recipe]
-            of += f" with {' or '.join(changes)}" if changes and (twice or recipe not in names) else ""
+            if changes and (twice or recipe not in names):
+                of += f"{' as it is or' if recipe in names else ''} with {' or '.join(changes)}"
             lines += ["", f"`{recipe}`{of} departs from the paper: {text}."]
     return lines
