@@ -294,3 +294,21 @@ def test_departures_of_changed_settings_name_these() -> None:
     assert [line.partition(" departs")[0].partition(" with ")[2] for line in told] == [
         "joint.group=8 or joint.group=32", "",
     ]  # fmt: skip
+
+
+def test_results_whose_first_system_is_no_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "seed-0.json"
+    path.write_text(json.dumps(result(0, 0.9, primary={})))
+    with pytest.raises(RunFolderError, match=r"primary is .\{\}. where a text is needed"):
+        table.collect([path])
+
+
+def test_what_stands_in_a_row_of_its_own_is_not_the_recipe_as_it_is() -> None:
+    """Else k-means of a run with changed joint training would speak for the unchanged recipe."""
+    kmeans = result(
+        0, 0.5, primary="rankstats", systems={"kmeans": {"acc": 0.5, "nmi": 0.5, "ari": 0.5}}, departures=["lighter"]
+    )
+    lighter = result(0, 0.8, primary="rankstats", changed={"joint.weight": 2.0}, departures=["lighter"])
+    runs = [result(1, 0.9, primary="rankstats"), kmeans, lighter]
+    told = [line.partition(" departs")[0] for line in table.markdown(runs).splitlines() if "departs" in line]
+    assert told == ["`cifar10-fast` at 0123456 with joint.weight=2.0", "`cifar10-fast` at 0123456"]

@@ -41,6 +41,7 @@ RESULTS: Shape = {
     "recipe": str,
     "preset": (str, None),
     "seed": int,
+    "primary": (str, None),
     "systems": {...: SCORES},
     "incremental": JOINT,
     "joint_classifiers": ({...: JOINT}, None),
