@@ -401,6 +401,7 @@ CASES: list[dict[str, Any]] = [
     {"rank_by": "magnitude"},
     {"k": 3},
     {"views": "separate", "weight": 0.7, "pseudo_weight": 2.0},
+    {"pseudo_trains": "head"},
     {
         "bce_views": "one",
         "consistency_on": "own",
@@ -417,12 +418,15 @@ def pixel_case(incremental: bool, **switches: Any) -> tuple[Joint, Model, Batch]
     return stage, model, batch_of(patterned(), stage.n_draws, torch.randperm(24, generator=draws.generator(3)))
 
 
-def test_pseudo_labels_teach_the_features_and_the_grown_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage, model, batch = pixel_case(True)
+@pytest.mark.parametrize(("trains", "features_too"), [("all", True), ("head", False)])
+def test_pseudo_labels_teach_the_grown_head_and_unless_told_otherwise_the_features(
+    monkeypatch: pytest.MonkeyPatch, trains: str, features_too: bool
+) -> None:
+    stage, model, batch = pixel_case(True, pseudo_trains=trains)
     scale, plain = torch.ones((), requires_grad=True), model.features
     monkeypatch.setattr(model, "features", lambda *images: scale * plain(*images))
     stage.step(model, batch, progress(40))["pseudo"].backward()
-    assert scale.grad is not None and bool(scale.grad != 0)
+    assert (scale.grad is not None and bool(scale.grad != 0)) == features_too
     gradient = next(iter(model.heads["known"].parameters())).grad
     assert gradient is not None and bool((gradient[-N_NEW:] != 0).any())
 
