@@ -401,7 +401,6 @@ CASES: list[dict[str, Any]] = [
     {"rank_by": "magnitude"},
     {"k": 3},
     {"views": "separate", "weight": 0.7, "pseudo_weight": 2.0},
-    {"pseudo_trains": "head"},
     {
         "bce_views": "one",
         "consistency_on": "own",
@@ -418,17 +417,25 @@ def pixel_case(incremental: bool, **switches: Any) -> tuple[Joint, Model, Batch]
     return stage, model, batch_of(patterned(), stage.n_draws, torch.randperm(24, generator=draws.generator(3)))
 
 
-@pytest.mark.parametrize(("trains", "features_too"), [("all", True), ("head", False)])
-def test_pseudo_labels_teach_the_grown_head_and_unless_told_otherwise_the_features(
-    monkeypatch: pytest.MonkeyPatch, trains: str, features_too: bool
-) -> None:
-    stage, model, batch = pixel_case(True, pseudo_trains=trains)
+def test_pseudo_labels_teach_the_features_and_the_grown_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, model, batch = pixel_case(True)
     scale, plain = torch.ones((), requires_grad=True), model.features
     monkeypatch.setattr(model, "features", lambda *images: scale * plain(*images))
     stage.step(model, batch, progress(40))["pseudo"].backward()
-    assert (scale.grad is not None and bool(scale.grad != 0)) == features_too
+    assert scale.grad is not None and bool(scale.grad != 0)
     gradient = next(iter(model.heads["known"].parameters())).grad
     assert gradient is not None and bool((gradient[-N_NEW:] != 0).any())
+
+
+@pytest.mark.parametrize(("step", "there"), [(0, False), (55, False), (56, True), (79, True)])
+def test_pseudo_labels_may_come_late(step: int, there: bool) -> None:
+    """Of ten epochs of eight steps, those from the eighth on have them; every other term is as it was."""
+    late, at_once = (
+        values(run.step(model, batch, progress(step)))
+        for run, model, batch in (pixel_case(True, epochs=10, pseudo_from=share) for share in (0.7, 0.0))
+    )
+    assert at_once["pseudo"] > 0
+    assert late == at_once | {"pseudo": at_once["pseudo"] if there else 0.0}
 
 
 @pytest.mark.parametrize("incremental", [False, True])

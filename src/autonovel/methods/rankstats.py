@@ -185,8 +185,8 @@ class Joint:
             terms["consistency"] = s.weight * rise * agreement
         if self.incremental:
             targets = pseudo_labels(new.logits, self.n_known)
-            told = model.logits(z.detach(), "known") if s.pseudo_trains == "head" else known
-            terms["pseudo"] = new.decided * rise * s.pseudo_weight * cross_entropy(told, targets, unlabelled)
+            settled = new.decided * (progress.epoch >= s.pseudo_from * s.epochs)
+            terms["pseudo"] = settled * rise * s.pseudo_weight * cross_entropy(known, targets, unlabelled)
         note_usage(progress, new.logits, unlabelled * new.decided)
         note_usage(progress, known, labelled, KNOWN_USAGE)
         return terms
