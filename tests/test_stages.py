@@ -427,17 +427,6 @@ def test_pseudo_labels_teach_the_features_and_the_grown_head(monkeypatch: pytest
     assert gradient is not None and bool((gradient[-N_NEW:] != 0).any())
 
 
-@pytest.mark.parametrize(("step", "there"), [(0, False), (55, False), (56, True), (79, True)])
-def test_pseudo_labels_may_come_late(step: int, there: bool) -> None:
-    """Of ten epochs of eight steps, those from the eighth on have them; every other term is as it was."""
-    late, at_once = (
-        values(run.step(model, batch, progress(step)))
-        for run, model, batch in (pixel_case(True, epochs=10, pseudo_from=share) for share in (0.7, 0.0))
-    )
-    assert at_once["pseudo"] > 0
-    assert late == at_once | {"pseudo": at_once["pseudo"] if there else 0.0}
-
-
 @pytest.mark.parametrize("incremental", [False, True])
 @pytest.mark.parametrize("switches", CASES, ids=str)
 @pytest.mark.parametrize(

@@ -185,8 +185,7 @@ class Joint:
             terms["consistency"] = s.weight * rise * agreement
         if self.incremental:
             targets = pseudo_labels(new.logits, self.n_known)
-            settled = new.decided * (progress.epoch >= s.pseudo_from * s.epochs)
-            terms["pseudo"] = settled * rise * s.pseudo_weight * cross_entropy(known, targets, unlabelled)
+            terms["pseudo"] = new.decided * rise * s.pseudo_weight * cross_entropy(known, targets, unlabelled)
         note_usage(progress, new.logits, unlabelled * new.decided)
         note_usage(progress, known, labelled, KNOWN_USAGE)
         return terms

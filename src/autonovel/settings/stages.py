@@ -153,8 +153,6 @@ class Joint(Stage):
     ramp_by: str = setting("step", "the ramp moves every step, or every epoch (published code)",
                            choices=("step", "epoch"))  # fmt: skip
     pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
-    pseudo_from: float = setting(0.0, "share of the epochs before which there are no pseudo-labels, so that classes "
-                                 "have settled when they are named (incremental)", CODE, low=0, high=1)  # fmt: skip
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip
     rebalance: bool = setting(False, "when trained, shift the new classes' biases in the grown head so that least is "
