@@ -22,6 +22,8 @@ from autonovel.figures.runs import Study, collect, studies
 from autonovel.tables.as_today import settings_held
 from runs import TINY, autonovel
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def make_run(
     root: Path, seed: int = 0, acc: float | None = 0.9, flipped: float | None = 0.5, name: str = "toy",
@@ -313,6 +315,16 @@ def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
     done = autonovel("figures", tmp_path, "--to", tmp_path / "out")
     assert done.returncode == 2 and "none of the figures" in done.stderr
     assert "curves was left out: no run has a journal of joint training" in done.stdout
+
+
+def test_a_reason_that_many_figures_share_is_told_once(tmp_path: Path) -> None:
+    done = autonovel("figures", ROOT / "benchmarks" / "results", "--to", tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stdout.splitlines() if "left out:" in line]
+    left_out = json.loads((tmp_path / "figures.json").read_text())["left_out"]
+    assert len(told) == len(set(left_out.values())) < len(left_out)
+    curves = [name for name in left_out if name.startswith("curves-")]
+    assert f"{curves[0]} and {len(curves) - 1} more were left out: no run has a journal" in done.stdout
 
 
 def embedded_run(root: Path, z: torch.Tensor, truth: torch.Tensor, n_known: int, **changed: Any) -> Path:

@@ -171,9 +171,11 @@ def draw_figures(paths: list[Path], to: Path, pair: str) -> None:
     for name, files in written.files.items():
         console.print(f"{', '.join(str(to / file) for file in files)}\n  {written.captions[name]}", highlight=False,
                       soft_wrap=True, markup=False)  # fmt: skip
-    for name, reason in written.left_out.items():
-        console.print(f"{name} was left out: {reason}", highlight=False, soft_wrap=True, markup=False)
-    console.print(f"The numbers behind them are in {to / 'figures.json'}.", highlight=False, soft_wrap=True)
+    for reason, names in written.why_left_out().items():
+        what = f"{names[0]} was" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more were"
+        console.print(f"{what} left out: {reason}", highlight=False, soft_wrap=True, markup=False)
+    others = ", and every figure that was left out," if written.left_out else ""
+    console.print(f"The numbers behind them{others} are in {to / 'figures.json'}.", highlight=False, soft_wrap=True)
     if not written.files:
         raise UsageError("none of the figures can be drawn from these runs; the reasons are above.")
 

@@ -24,6 +24,13 @@ class Written:
     captions: dict[str, str]
     left_out: dict[str, str]
 
+    def why_left_out(self) -> dict[str, list[str]]:
+        """Return the figures that each reason kept from being drawn: of many recipes most share one."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            by_reason.setdefault(reason, []).append(name)
+        return by_reason
+
 
 def write_figures(paths: Sequence[Path], folder: Path, tick: Tick, pair: tuple[str, str] | None = None) -> Written:
     """Draw what the runs at ``paths`` allow into ``folder``, with ``figures.json`` beside the pictures."""
