@@ -22,8 +22,6 @@ from autonovel.figures.runs import Study, collect, studies
 from autonovel.tables.as_today import settings_held
 from runs import TINY, autonovel
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 def make_run(
     root: Path, seed: int = 0, acc: float | None = 0.9, flipped: float | None = 0.5, name: str = "toy",
@@ -318,13 +316,14 @@ def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_reason_that_many_figures_share_is_told_once(tmp_path: Path) -> None:
-    done = autonovel("figures", ROOT / "benchmarks" / "results", "--to", tmp_path)
-    assert done.returncode == 0, done.stderr
-    told = [line for line in done.stdout.splitlines() if "left out:" in line]
-    left_out = json.loads((tmp_path / "figures.json").read_text())["left_out"]
-    assert len(told) == len(set(left_out.values())) < len(left_out)
-    curves = [name for name in left_out if name.startswith("curves-")]
-    assert f"{curves[0]} and {len(curves) - 1} more were left out: no run has a journal" in done.stdout
+    for recipe_name in "abcde":
+        (make_run(tmp_path, name=recipe_name) / "metrics.jsonl").unlink()
+    done = autonovel("figures", tmp_path, "--to", tmp_path / "out")
+    assert done.returncode == 2, done.stderr
+    told = [line for line in done.stdout.splitlines() if "left out: no run has a journal" in line]
+    assert [line.partition(" were ")[0] for line in told] == ["curves-a, curves-b, curves-c and 2 more"]
+    left_out = json.loads((tmp_path / "out" / "figures.json").read_text())["left_out"]
+    assert {f"curves-{recipe_name}" for recipe_name in "abcde"} <= set(left_out)
 
 
 def embedded_run(root: Path, z: torch.Tensor, truth: torch.Tensor, n_known: int, **changed: Any) -> Path:

@@ -11,9 +11,9 @@ from autonovel.visible import visible
 NAMED = 12  # classes that are named one by one
 
 
-def listed(named: Sequence[str]) -> str:
-    """Return names in a row, the last of many only counted."""
-    return ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
+def listed(named: Sequence[str], most: int = NAMED) -> str:
+    """Return names in a row, of more than ``most`` the last only counted."""
+    return ", ".join(named[:most]) + (f" and {len(named) - most} more" if len(named) > most else "")
 
 
 def next_steps(folder: Path, *others: str) -> list[str]:

@@ -12,6 +12,7 @@ from rich.table import Table
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
+from autonovel.outcome import listed
 from autonovel.storage.shapes import interpreting
 from autonovel.training.display import Silent
 from autonovel.visible import visible
@@ -172,9 +173,9 @@ def draw_figures(paths: list[Path], to: Path, pair: str) -> None:
         console.print(f"{', '.join(str(to / file) for file in files)}\n  {written.captions[name]}", highlight=False,
                       soft_wrap=True, markup=False)  # fmt: skip
     for reason, names in written.why_left_out().items():
-        what = f"{names[0]} was" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more were"
+        what = f"{listed(names, most=3)} {'was' if len(names) == 1 else 'were'}"
         console.print(f"{what} left out: {reason}", highlight=False, soft_wrap=True, markup=False)
-    others = ", and every figure that was left out," if written.left_out else ""
+    others = ", and the name of every figure that was left out," if written.left_out else ""
     console.print(f"The numbers behind them{others} are in {to / 'figures.json'}.", highlight=False, soft_wrap=True)
     if not written.files:
         raise UsageError("none of the figures can be drawn from these runs; the reasons are above.")
