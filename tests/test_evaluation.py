@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autonovel import evaluation, record
+from autonovel.class_tables import class_tables
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
+from autonovel.errors import UsageError
 from autonovel.evaluation import MATCHED_EACH, MATCHED_ONCE, PLAIN_OLD
 
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=25)
@@ -263,3 +266,31 @@ def test_a_grown_head_is_judged_on_the_unlabelled_training_images_beside_the_tes
         "acc": pytest.approx(5 / 6),
         "taken_for_known": pytest.approx(1 / 6),
     }
+
+
+def test_every_class_by_hand() -> None:
+    truth = [0, 0, 0, 0, 1, 1, 2]
+    found = [5, 5, 6, 7, 6, 6, 5]
+    assert evaluation.by_class(truth, found, {5: 0, 6: 1}) == [
+        evaluation.OfClass(0, 4, 0.5, {1: 1, None: 1}),
+        evaluation.OfClass(1, 2, 1.0, {}),
+        evaluation.OfClass(2, 1, 0.0, {0: 1}),
+    ]
+
+
+@given(two_labellings())
+def test_classes_add_up_to_the_accuracy(case: tuple[list[int], list[int]]) -> None:
+    truth, found = case
+    rows = evaluation.by_class(truth, found, evaluation.matching(truth, found))
+    assert sum(row.images for row in rows) == len(truth)
+    assert sum(row.right * row.images for row in rows) / len(truth) == pytest.approx(evaluation.accuracy(truth, found))
+    for row in rows:
+        assert row.number not in row.taken_for
+        assert sum(row.taken_for.values()) == pytest.approx((1 - row.right) * row.images)
+
+
+def test_classes_of_images_whose_truth_nobody_knows_are_refused() -> None:
+    images = ImageSet(torch.zeros(2, 1, 2, 2, dtype=torch.uint8), torch.tensor([0, -1]), ("a", "b"), ("x",))
+    said = Embedding(torch.zeros(2, 1), torch.eye(2), torch.eye(2))
+    with pytest.raises(UsageError, match=r"nobody has told those of the images of runs/mine.*--truth FILE"):
+        class_tables(Path("runs/mine"), images, said, None, None)

@@ -74,6 +74,23 @@ def test_evaluate_repeats_the_scores_of_the_run(undisturbed: Path) -> None:
     again, stored = json.loads(done.stdout), json.loads((undisturbed / "results.json").read_text())
     assert again["systems"] == stored["systems"]
     assert again["incremental"] == stored["incremental"]
+    assert "classes" not in again
+
+
+def test_evaluate_tells_how_every_class_fares(undisturbed: Path) -> None:
+    done = autonovel("evaluate", undisturbed, "--classes", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    new, joint = told["classes"].values()
+    assert [row["class"] for row in new] == list("56789") and [row["class"] for row in joint] == list("0123456789")
+    acc = sum(row["right"] * row["images"] for row in new) / sum(row["images"] for row in new)
+    assert acc == pytest.approx(told["systems"][told["primary"]]["acc"])
+    plain = told["incremental"]["protocols"]["plain on old, matched on new"]
+    assert sum(row["right"] * row["images"] for row in joint[:5]) == pytest.approx(
+        plain["old"] * sum(row["images"] for row in joint[:5])
+    )
+    shown = autonovel("evaluate", undisturbed, "--classes")
+    assert shown.returncode == 0 and "Every class by the head of the new classes" in shown.stdout
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Scores of a discovery: Hungarian accuracy, NMI, ARI, confusion, and the old / new / all protocols."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -103,12 +105,14 @@ def incremental(truth: ArrayLike, predicted: ArrayLike, n_known: int) -> dict[st
     return {
         MATCHED_EACH: each,
         MATCHED_ONCE: _under(matching(a, b), a, b, old),
-        PLAIN_OLD: _under(_plain_and_matched(a, b, old, n_known), a, b, old),
+        PLAIN_OLD: _under(plain_and_matched(a, b, n_known), a, b, old),
     }
 
 
-def _plain_and_matched(a: Ints, b: Ints, old: NDArray[np.bool_], n_known: int) -> dict[int, int]:
-    usable = ~old & (b >= n_known)
+def plain_and_matched(truth: ArrayLike, predicted: ArrayLike, n_known: int) -> dict[int, int]:
+    """Return the class of every output of a joint head: known ones at their word, new ones matched to new classes."""
+    a, b = _pair(truth, predicted)
+    usable = (a >= n_known) & (b >= n_known)
     fixed = {number: number for number in range(n_known)}
     return fixed | (matching(a[usable], b[usable]) if usable.any() else {})
 
@@ -116,3 +120,30 @@ def _plain_and_matched(a: Ints, b: Ints, old: NDArray[np.bool_], n_known: int) -
 def _under(mapping: dict[int, int], a: Ints, b: Ints, old: NDArray[np.bool_]) -> OldNewAll:
     right = np.array([mapping.get(int(output), -1) for output in b]) == a
     return OldNewAll(float(right[old].mean()), float(right[~old].mean()), float(right.mean()))
+
+
+@dataclass(frozen=True)
+class OfClass:
+    """How the images of one true class fare: their number, the share that is right, and what the others are taken for.
+
+    ``taken_for`` counts those by class, most first; those of outputs that no class is matched to are under None.
+    """
+
+    number: int
+    images: int
+    right: float
+    taken_for: dict[int | None, int]
+
+
+def by_class(truth: ArrayLike, found: ArrayLike, mapping: Mapping[int, int]) -> list[OfClass]:
+    """Return how every true class fares where ``mapping`` says which class an output stands for."""
+    counts, classes, outputs = confusion(truth, found)
+    out = []
+    for number, row in zip(classes.tolist(), counts.tolist(), strict=True):
+        taken: Counter[int | None] = Counter()
+        for output, images in zip(outputs.tolist(), row, strict=True):
+            taken[mapping.get(output)] += images
+        right = taken.pop(number, 0)
+        others = {other: images for other, images in taken.most_common() if images}
+        out.append(OfClass(number, sum(row), right / sum(row), others))
+    return out

@@ -204,6 +204,15 @@ def system_scores(images: ImageSet, embedding: Embedding) -> dict[str, float] | 
     return cluster_scores(images, embedding.p_new[images.unlabelled].argmax(dim=1))
 
 
+def judges_of_joint(
+    train: ImageSet, on_train: Embedding, test: ImageSet | None, on_test: Embedding | None
+) -> tuple[ImageSet, Embedding, str]:
+    """Return the images that a grown head is judged on, what the model says of them, and what to call them."""
+    if test is not None and on_test is not None:
+        return test, on_test, evaluation.HELD_OUT
+    return train, on_train, "the training images (none were held out)"
+
+
 def joint_scores(
     train: ImageSet, on_train: Embedding, test: ImageSet | None = None, on_test: Embedding | None = None
 ) -> dict[str, Any] | None:
@@ -213,9 +222,7 @@ def joint_scores(
     mistakes one for the other.  Beside them, where the truth of the unlabelled training images is known, what the grown
     head makes of these, on which the head of the new classes is judged.
     """
-    images, embedding, split = train, on_train, "the training images (none were held out)"
-    if test is not None and on_test is not None:
-        images, embedding, split = test, on_test, evaluation.HELD_OUT
+    images, embedding, split = judges_of_joint(train, on_train, test, on_test)
     if images.truth is None or not embedding.is_grown(images.n_known):
         return None
     old = images.truth < images.n_known

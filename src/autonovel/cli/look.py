@@ -17,13 +17,16 @@ def add_look_commands(app: typer.Typer) -> None:
         run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
         data: Moved = None,
         device: Device = "auto",
+        classes: Annotated[
+            bool, typer.Option("--classes", help="Also how every true class fares, and what it is taken for.")
+        ] = False,
         as_json: AsJson = False,
     ) -> None:
         """Let the delivered model of RUN judge its images again, and score it under every protocol."""
         with plain_errors():
             from autonovel.commands.look import evaluate_run
 
-            evaluate_run(run, data, device, as_json)
+            evaluate_run(run, data, device, classes, as_json)
 
     @app.command()
     def show(

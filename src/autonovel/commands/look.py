@@ -74,10 +74,10 @@ def _print_joint_classifiers(console: Console, joint: dict[str, Any]) -> None:
         console.print(table)
 
 
-def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> None:
-    """Let the delivered model of a finished run judge its images anew, and print the scores."""
+def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_json: bool) -> None:
+    """Let the delivered model of a finished run judge its images anew; print the scores, and how every class fares."""
+    from autonovel import class_tables, record
     from autonovel import device as devices
-    from autonovel import record
     from autonovel.data import sources
     from autonovel.data.prepare import adopt_surveys, prepare_both
     from autonovel.data.table import moved
@@ -108,10 +108,13 @@ def evaluate_run(path: Path, data: Path | None, device: str, as_json: bool) -> N
     results["incremental"] = joint or results.get("incremental")
     if joint:
         results["joint_classifiers"] = (results.get("joint_classifiers") or {}) | {facts["primary"]: joint}
+    by_class = class_tables.class_tables(path, train, found, judged, on_judged) if classes else {}
     if as_json:
-        print(json.dumps(results, indent=2))
+        print(json.dumps(results | ({"classes": by_class} if classes else {}), indent=2))
     else:
-        print_results(Console(), results)
+        console = Console()
+        print_results(console, results)
+        class_tables.print_class_tables(console, by_class)
 
 
 def show_recipe(name: str, sets: list[str], as_json: bool) -> None:

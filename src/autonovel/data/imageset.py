@@ -58,6 +58,13 @@ class ImageSet:
         """Return which images are unlabelled, as a boolean vector."""
         return self.y < 0
 
+    @property
+    def true_names(self) -> tuple[str, ...]:
+        """Return names of all true classes, with stand-ins where they have none; the truth must be known."""
+        assert self.truth is not None
+        names = self.class_names + self.new_names
+        return names + tuple(f"class {number}" for number in range(len(names), int(self.truth.max()) + 1))
+
     def rows(self, rows: Tensor) -> "ImageSet":
         """Return the images ``rows``, with what is known of them."""
         images: Tensor | Streamed

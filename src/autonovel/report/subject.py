@@ -104,19 +104,12 @@ def as_found(images: ImageSet, found: Discovery) -> Subject:
         names=names,
         n_known=found.n_known,
         truth=None if images.truth is None else images.truth.numpy().astype(np.int64),
-        true_names=() if images.truth is None else _true_names(images),
+        true_names=() if images.truth is None else images.true_names,
         shape=tuple(images.images.shape[1:]),
         unreadable=len(found.unreadable),
         left_out=len(found.junk),
         found_names=names,
     )
-
-
-def _true_names(images: ImageSet) -> tuple[str, ...]:
-    """Return names of all true classes, with stand-ins where they have none."""
-    assert images.truth is not None
-    names = images.class_names + images.new_names
-    return names + tuple(f"class {number}" for number in range(len(names), int(images.truth.max()) + 1))
 
 
 def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
