@@ -11,8 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autonovel import evaluation, record
-from autonovel.class_tables import class_tables
+from autonovel import class_tables, evaluation, record
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import UsageError
@@ -293,4 +292,7 @@ def test_classes_of_images_whose_truth_nobody_knows_are_refused() -> None:
     images = ImageSet(torch.zeros(2, 1, 2, 2, dtype=torch.uint8), torch.tensor([0, -1]), ("a", "b"), ("x",))
     said = Embedding(torch.zeros(2, 1), torch.eye(2), torch.eye(2))
     with pytest.raises(UsageError, match=r"nobody has told those of the images of runs/mine.*--truth FILE"):
-        class_tables(Path("runs/mine"), images, said, None, None)
+        class_tables.of_run(Path("runs/mine"), images, said, None, None)
+    nothing_new = replace(said, p_new=torch.zeros(2, 0), p_known=torch.ones(2, 1))
+    with pytest.raises(UsageError, match="runs/mine has none"):
+        class_tables.of_run(Path("runs/mine"), images, nothing_new, None, None)

@@ -11,6 +11,7 @@ from autonovel import evaluation, record
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import UsageError
+from autonovel.outcome import listed
 from autonovel.visible import visible
 from autonovel.words import count, per_cent
 
@@ -20,7 +21,7 @@ SHOWN = 3  # classes that others are taken for, of a row
 Rows = list[dict[str, Any]]
 
 
-def class_tables(
+def of_run(
     run: Path, train: ImageSet, on_train: Embedding, test: ImageSet | None, on_test: Embedding | None
 ) -> dict[str, Rows]:
     """Return the rows of every head that has something to say, by what is judged on which images."""
@@ -35,6 +36,8 @@ def class_tables(
         truth, found = images.truth.numpy(), embedding.p_known.argmax(dim=1).numpy()
         mapping = evaluation.plain_and_matched(truth, found, images.n_known)
         out[f"joint classifier, on {split}"] = _named(evaluation.by_class(truth, found, mapping), images)
+    if not out and not on_train.p_new.shape[1]:
+        raise UsageError(f"--classes is about new classes, and {run} has none: all its images are labelled.")
     if not out:
         raise UsageError(
             f"--classes compares with true classes, and nobody has told those of the images of {run}. For pictures of "
@@ -70,6 +73,5 @@ def print_class_tables(console: Console, tables: dict[str, Rows]) -> None:
 
 def _others(row: dict[str, Any]) -> str:
     """Return ``6 (3.1 %), 9 (1.0 %)``, the most frequent ones first."""
-    taken = list(row["taken_for"].items())
-    shown = ", ".join(f"{name} ({per_cent(number / row['images'])} %)" for name, number in taken[:SHOWN])
-    return shown + (f" and {len(taken) - SHOWN} more" if len(taken) > SHOWN else "")
+    taken = row["taken_for"].items()
+    return listed([f"{name} ({per_cent(number / row['images'])} %)" for name, number in taken], most=SHOWN)

@@ -108,7 +108,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_j
     results["incremental"] = joint or results.get("incremental")
     if joint:
         results["joint_classifiers"] = (results.get("joint_classifiers") or {}) | {facts["primary"]: joint}
-    by_class = class_tables.class_tables(path, train, found, judged, on_judged) if classes else {}
+    by_class = class_tables.of_run(path, train, found, judged, on_judged) if classes else {}
     if as_json:
         print(json.dumps(results | ({"classes": by_class} if classes else {}), indent=2))
     else:
