@@ -11,9 +11,8 @@ from autonovel import evaluation, record
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import UsageError
-from autonovel.outcome import listed
 from autonovel.visible import visible
-from autonovel.words import count, per_cent
+from autonovel.words import count, listed, per_cent
 
 NO_CLASS = "no class"  # an output that no true class is matched to
 SHOWN = 3  # classes that others are taken for, of a row

@@ -73,9 +73,7 @@ def save_truth(folder: Path, images: ImageSet) -> None:
     """Write the true classes of ``images``, so that figures need no dataset; nothing where nobody knows them."""
     if images.truth is None:
         return
-    found = images.class_names + images.new_names
-    names = found + tuple(f"class {number}" for number in range(len(found), int(images.truth.max()) + 1))
-    about = {"names": json.dumps(names, ensure_ascii=False), "n_known": str(images.n_known)}
+    about = {"names": json.dumps(images.true_names, ensure_ascii=False), "n_known": str(images.n_known)}
     replace_file(folder / TRUTH, save_tensors({"truth": images.truth.int().contiguous()}, about))
 
 

@@ -1,19 +1,11 @@
 """What a person is told at the end of a run on their own pictures: classes with their sizes, and what to do next."""
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from autonovel.visible import visible
-
-NAMED = 12  # classes that are named one by one
-
-
-def listed(named: Sequence[str], most: int = NAMED) -> str:
-    """Return names in a row, of more than ``most`` the last only counted."""
-    return ", ".join(named[:most]) + (f" and {len(named) - most} more" if len(named) > most else "")
 
 
 def next_steps(folder: Path, *others: str) -> list[str]:

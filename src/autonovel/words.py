@@ -1,7 +1,9 @@
-"""Numbers as people read them."""
+"""Numbers and lists as people read them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+NAMED = 12  # of a list, one by one
 
 
 def count(number: int) -> str:
@@ -12,6 +14,11 @@ def count(number: int) -> str:
 def counted(number: int, one: str, many: str) -> str:
     """Return the number with the word for one or for many, as ``1 box`` or ``2,500 boxes``."""
     return f"{count(number)} {one if number == 1 else many}"
+
+
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Return names in a row, of more than ``most`` the last only counted: ``cat, dog and 7 more``."""
+    return ", ".join(names[:most]) + (f" and {count(len(names) - most)} more" if len(names) > most else "")
 
 
 def of_images(number: int) -> str:

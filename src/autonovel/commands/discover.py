@@ -9,7 +9,7 @@ from autonovel import planning, recipe
 from autonovel.commands.training import run_recipe
 from autonovel.errors import UsageError
 from autonovel.manner import Manner
-from autonovel.outcome import listed, next_steps, say
+from autonovel.outcome import next_steps, say
 from autonovel.planning import Plan, Wish
 
 # a recipe made for a benchmark chooses among its classes; in a folder all that are there count
@@ -71,7 +71,7 @@ def _outcome(folder: Path) -> list[str]:
     """Return what was found, in sentences, and what to do next."""
     from autonovel.editing.found import LOOKS_KNOWN, FoundRun, common_look, known_look
     from autonovel.storage.documents import read_json
-    from autonovel.words import counted, of_images
+    from autonovel.words import counted, listed, of_images
 
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
     rows = [row for row in FoundRun(folder).table if not row["given_label"]]

@@ -12,11 +12,10 @@ from rich.table import Table
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
-from autonovel.outcome import listed
 from autonovel.storage.shapes import interpreting
 from autonovel.training.display import Silent
 from autonovel.visible import visible
-from autonovel.words import on_unlabelled
+from autonovel.words import listed, on_unlabelled
 
 OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
 

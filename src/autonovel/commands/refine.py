@@ -21,12 +21,12 @@ from autonovel.errors import UsageError
 from autonovel.labels import LABELS as SYSTEMS
 from autonovel.manner import Manner
 from autonovel.networks.adapted import ADAPTER
-from autonovel.outcome import listed, next_steps, say
+from autonovel.outcome import next_steps, say
 from autonovel.settings import PLACES, Recipe
 from autonovel.storage.documents import read_json
 from autonovel.storage.run_folder import FORMAT, LABELS, REFINED
 from autonovel.storage.shapes import REFINED_FROM, read_shaped
-from autonovel.words import counted, of_images
+from autonovel.words import counted, listed, of_images
 
 REFINED_NAME = re.compile(r"(.*)-refined(?:-(\d+))?")
 FIXED = ("data.", "network.", "pretrain.kind", "pretrain.weights")  # what a run goes on with

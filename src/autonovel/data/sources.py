@@ -13,6 +13,7 @@ from autonovel.data.listing import Listing, problem
 from autonovel.data.splits import LabelledImages, choose_classes, first_of_each_class, hold_out, known_and_new
 from autonovel.errors import InputError, UsageError
 from autonovel.settings import Data, Recipe
+from autonovel.words import listed
 
 Splits = tuple[LabelledImages, LabelledImages | None]
 
@@ -134,9 +135,8 @@ def _none_known(settings: Recipe, names: tuple[str, ...]) -> str:
     """Return what is wrong where no class of a source is known."""
     if settings.data.new:
         return "data.new names every class, so none is left to learn from. Leave at least two out."
-    some = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
     return (
         f"no class of {settings.data.source} is known: recipe {settings.name} does not say which are. Name them, as in "
         f"--set 'data.known={json.dumps(names[:2])}', or take the first N with --set data.first_known=N. The classes "
-        f"are {some}."
+        f"are {listed(names, most=SHOWN)}."
     )

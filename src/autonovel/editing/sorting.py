@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autonovel.errors import UsageError
+from autonovel.words import listed
 
 JUNK = -1  # the class number of images that belong nowhere
 UNREADABLE = -2  # the class number of files without an image
@@ -70,10 +71,9 @@ class Sorting:
             raise EditError("no image was named. Name at least one by its id, the first column of discovery.csv.")
         missing = [name for name in wanted if name not in self.index]
         if missing:
-            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
             raise EditError(
-                f"this run has no image {', '.join(missing[:3])}{more}. Images are named by their id, the first column "
-                "of discovery.csv."
+                f"this run has no image {listed(missing, most=3)}. Images are named by their id, the first column of "
+                "discovery.csv."
             )
         rows = np.unique(np.array([self.index[name] for name in wanted], dtype=np.int64))
         unreadable = [self.ids[row] for row in rows[self.class_of[rows] == UNREADABLE]]
@@ -119,7 +119,6 @@ class Sorting:
         return tidy
 
 
-def describe_classes(sorting: Sorting, most: int = 12) -> str:
+def describe_classes(sorting: Sorting) -> str:
     """Return the names of the classes, the first few of many."""
-    names = list(sorting.names.values())
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return listed(list(sorting.names.values()))

@@ -21,6 +21,7 @@ from autonovel.storage.documents import read_json, write_json
 from autonovel.training import guard, remedies
 from autonovel.training.observe import eval_mode
 from autonovel.training.stage import OnMaterial, Stage
+from autonovel.words import listed
 
 if TYPE_CHECKING:
     from autonovel.training.loop import Context
@@ -146,9 +147,7 @@ class Health:
         """Return classes of a head in words; that of the new classes has no others, another has them at its end."""
         known = self._n_known(key)
         words = [f"known class {self.names[c]}" if c < known else f"new class {c - known + 1}" for c in lost]
-        return ", ".join(words[: guard.NAMED]) + (
-            f" and {len(words) - guard.NAMED} more" if words[guard.NAMED :] else ""
-        )
+        return listed(words, most=guard.NAMED)
 
 
 def _sample(images: ImageSet) -> Tensor | None:
