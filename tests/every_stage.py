@@ -28,6 +28,7 @@ OF_METHODS = {
     "renewed views": ("rankstats", 0, "joint", "lr"),
     "incremental": ("rankstats-incremental", 0, "incremental", "lr"),
     "rebalanced": ("rankstats-incremental", 0, "incremental", "lr"),
+    "grown after joint": ("rankstats-incremental", 1, "incremental", "lr"),
     "similarity": ("kcl", 0, "similarity", "lr"),
     "kcl": ("kcl", 1, "kcl", "lr"),
     "mcl": ("mcl", 1, "mcl", "lr"),
@@ -47,6 +48,7 @@ FIXED: dict[str, Any] = {"fixed_views": 3, "frozen": ("stem", "block1"), "frozen
 ALWAYS: dict[str, dict[str, Any]] = {
     "starts": {"starts": 3, "starts_until": 0.5},
     "rebalanced": {"rebalance": True},
+    "grown after joint": {"after": "joint"},
     "fixed views": FIXED,
     "renewed views": FIXED | {"renew_views": 1, "augment.shift": 1.0},
     "labelled rotation": {"label_weight": 1.0},

@@ -5,7 +5,6 @@ from typing import Any
 from autonovel.data.checks import clustering_sections
 from autonovel.settings import Recipe
 
-JOINT = {"rankstats": "joint", "rankstats-incremental": "incremental"}  # the settings of a system's joint training
 ON_UNLABELLED, ON_LABELLED = ("kcl", "mcl", "dtc"), ("similarity",)
 
 
@@ -19,8 +18,7 @@ def fitting_batches(settings: Recipe, labelled: int, unlabelled: int, processes:
     for section in clustering_sections(settings):
         there = labelled if section in ON_LABELLED else unlabelled
         most[section] = there if section in ON_LABELLED + ON_UNLABELLED else labelled + unlabelled
-    for section in {JOINT[system] for system in settings.run.systems if system in JOINT}:
-        joint = getattr(settings, section)
+    for section, joint in settings.joint_sections.items():
         if joint.batch == "merged":
             most[section] = labelled + unlabelled
             continue

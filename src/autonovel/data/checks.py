@@ -176,13 +176,8 @@ def _check_episodes(images: ImageSet, s: Pretrain) -> None:
 
 def _joint_sections(recipe: Recipe) -> dict[str, Joint]:
     """Return the settings of joint training that this run uses, by the section in which a user finds them."""
-    sections = {}
-    grown_alike = "rankstats-incremental" in recipe.run.systems and recipe.incremental == recipe.joint
-    if "rankstats" in recipe.run.systems or grown_alike:
-        sections["joint"] = recipe.joint
-    if "rankstats-incremental" in recipe.run.systems and recipe.incremental != recipe.joint:
-        sections["incremental"] = recipe.incremental
-    return sections
+    used = recipe.joint_sections
+    return {"joint" if joint == recipe.joint else section: joint for section, joint in used.items()}
 
 
 def clustering_sections(recipe: Recipe) -> dict[str, Stage]:

@@ -10,7 +10,7 @@ from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
 from autonovel.figures.maps import comparable, true_classes
 from autonovel.figures.neighbours import NEAREST, neighbour_counts, purity
-from autonovel.figures.runs import GROWN, JOINT, PLAIN, Run, Study
+from autonovel.figures.runs import GROWN, PLAIN, Run, Study
 from autonovel.kept import KeptFeatures, Truth, kept_features
 from autonovel.labels import LABELS
 from autonovel.report.tsne import sample
@@ -54,7 +54,8 @@ def _source(study: Study) -> tuple[Run, str, Truth]:
     for run in study.only():
         for system in (PLAIN, GROWN):
             place = run.system(system)
-            if place and run.embedding(system) and any((place / "stages" / JOINT).glob("embedding-epoch-*")):
+            kept = place / "stages" / run.joint_stage(system) if place else None
+            if kept and run.embedding(system) and any(kept.glob("embedding-epoch-*")):
                 return run, system, true_classes(run)
     raise CannotDrawError(
         "no finished run of the unchanged recipe has kept features. Run it with "
@@ -67,7 +68,7 @@ def _moments(run: Run, system: str) -> list[KeptFeatures]:
     place, path = run.system(system), run.embedding(system)
     assert place is not None and path is not None
     last = int(run.settings["incremental.epochs" if system == GROWN else "joint.epochs"])
-    kept = [moment for moment in kept_features(place / "stages" / JOINT) if moment.epoch < last]
+    kept = [moment for moment in kept_features(place / "stages" / run.joint_stage(system)) if moment.epoch < last]
     if not kept:
         raise CannotDrawError(
             f"{place} kept features at its end alone. Set joint.keep_embeddings_at to earlier epochs."

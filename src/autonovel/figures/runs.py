@@ -9,6 +9,8 @@ from typing import Any
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
+from autonovel.stage_names import GROWN as AFTER_JOINT
+from autonovel.stage_names import JOINT
 from autonovel.storage.documents import read_json
 from autonovel.storage.journal import Journal
 from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
@@ -17,7 +19,6 @@ from autonovel.tables.as_today import as_today, recipe_today
 from autonovel.tables.naming import changes_in_words
 from autonovel.words import short_commit
 
-JOINT = "3-joint"
 PLAIN, GROWN = "rankstats", "rankstats-incremental"
 VARIED = {*SWEPT.values()} | {key for variant in ABLATIONS for key in variant.settings}
 
@@ -77,7 +78,12 @@ class Run:
         """Return the journal of the joint training of system ``name``, a line per epoch."""
         place = self.system(name)
         lines = Journal(place / "metrics.jsonl").lines if place else []
-        return [line for line in lines if line.get("stage") == JOINT]
+        return [line for line in lines if line.get("stage") == self.joint_stage(name)]
+
+    def joint_stage(self, name: str) -> str:
+        """Return the stage in which system ``name`` learned known and new classes together, its last."""
+        after = name == GROWN and self.settings.get("incremental.after") == "joint"
+        return AFTER_JOINT if after else JOINT
 
     def accuracy(self, name: str) -> float | None:
         """Return the ACC of system ``name`` in per cent; None where nobody knows."""

@@ -6,12 +6,12 @@ of a batch at a time, teaches the head η^u of the new classes while η^l keeps 
 
 import functools
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from autonovel import draws, settings
+from autonovel import draws, settings, stage_names
 from autonovel.data import Batch, Fixed, ImageSet, Merged, Sampler
 from autonovel.methods.fixed_views import FixedViews
 from autonovel.methods.method import Problem
@@ -42,9 +42,14 @@ class RankStats:
     incremental: bool = False
 
     def stages(self, recipe: Recipe, problem: Problem) -> list[Stage]:
-        """Return the joint training."""
-        settings = recipe.incremental if self.incremental else recipe.joint
-        return [Joint(settings, problem.n_known, problem.n_new, problem.seed, self.incremental)]
+        """Return the joint training, and incremental learning as one with it or after it."""
+        plain = Joint(recipe.joint, problem.n_known, problem.n_new, problem.seed)
+        grown = replace(plain, settings=recipe.incremental, incremental=True)
+        if not self.incremental:
+            return [plain]
+        if recipe.incremental.after == "supervised":
+            return [grown]
+        return [replace(plain, name=stage_names.JOINT_FIRST), replace(grown, name=stage_names.GROWN, number=22)]
 
     def finish(self, model: Model, images: ImageSet, problem: Problem) -> None:
         """Joint training has left both heads; nothing remains."""
@@ -59,7 +64,7 @@ class Joint:
     n_new: int
     seed: int
     incremental: bool = False
-    name: str = "3-joint"
+    name: str = stage_names.JOINT
     number: int = 3
 
     @property
@@ -104,18 +109,27 @@ class Joint:
         return self.settings.batch_size - self._labelled
 
     def prepare(self, model: Model) -> None:
-        """Add the head of the new classes; in incremental learning, grow the known one by them too."""
+        """Add the head of the new classes, or keep it; in incremental learning, grow the known one by them too."""
         s = self.settings
-        known = model.heads["known"] if "known" in model.heads else None  # noqa: SIM401 - a ModuleDict has no get
+        before = dict(model.heads.items())
+        known = before.get("known")
         model.heads.clear()
         if not isinstance(known, heads.ClassHead):
             known = model.new_head(self.n_known, draws.generator(self.seed, 20))
         if self.incremental:
             known = heads.grown_head(known, self.n_new, draws.generator(self.seed, 31), s.new_bias)
         model.heads["known"] = known
-        starts = [model.new_head(self.n_new, draws.generator(self.seed, 30, *more)) for more in self._starts]
-        model.heads["new"] = Candidates(starts) if len(starts) > 1 else starts[0]
+        model.heads["new"] = before["new"] if self._goes_on else self._new_head(model)
         model.trunk.freeze(s.frozen, s.frozen_batchnorm)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Return whether joint training has found the new classes before."""
+        return self.incremental and self.settings.after == "joint"
+
+    def _new_head(self, model: Model) -> nn.Module:
+        starts = [model.new_head(self.n_new, draws.generator(self.seed, 30, *more)) for more in self._starts]
+        return Candidates(starts) if len(starts) > 1 else starts[0]
 
     def sampler(self, images: ImageSet) -> Sampler:
         """Return batches of labelled and unlabelled images together."""

@@ -17,6 +17,7 @@ from autonovel.methods.views import augmentation
 from autonovel.networks import Model, Trunk
 from autonovel.networks.similarity import PairHead, SimilarityNetwork
 from autonovel.objectives import pair_cross_entropy
+from autonovel.stage_names import SIMILARITY
 from autonovel.training.stage import Progress, Terms
 
 HEAD = "similarity"
@@ -55,7 +56,7 @@ class LearnSimilarity:
     n_known: int
     n_new: int
     seed: int
-    name: str = "3-similarity"
+    name: str = SIMILARITY
     number: int = 14
     trunk: Trunk | None = None
 

@@ -40,6 +40,13 @@ class Recipe(Section):
     centres: Centres = field(default_factory=Centres)
 
     @property
+    def joint_sections(self) -> dict[str, Joint]:
+        """Return the settings of all joint training that this run's systems do, by section."""
+        grown = "rankstats-incremental" in self.run.systems
+        plain = "rankstats" in self.run.systems or (grown and self.incremental.after == "joint")
+        return ({"joint": self.joint} if plain else {}) | ({"incremental": self.incremental} if grown else {})
+
+    @property
     def starts_from_a_classifier(self) -> bool:
         """Return whether the head of the known classes comes from the file of weights: no stage 2 teaches one."""
         return self.pretrain.kind == "weights" and not self.supervised.epochs

@@ -152,6 +152,9 @@ class Joint(Stage):
     ramp_epochs: float = setting(50.0, "T, epochs until ramped terms have full weight", CODE, low=0)
     ramp_by: str = setting("step", "the ramp moves every step, or every epoch (published code)",
                            choices=("step", "epoch"))  # fmt: skip
+    after: str = setting("supervised", "what incremental learning goes on from: stage 2 (supervised), as published, or "
+                         "joint training without it (joint), which comes first and whose head of the new classes it "
+                         "keeps (incremental)", CODE, choices=("supervised", "joint"))  # fmt: skip
     pseudo_weight: float = setting(0.05, "final weight of the pseudo-labels (incremental)", CODE, low=0)
     new_bias: str = setting("below", "initial biases of new classes in the grown head: min(old) − 1, or random", CODE,
                             choices=("below", "random"))  # fmt: skip

@@ -10,13 +10,14 @@ from typing import Any
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.settings import PLACES, Recipe
-from autonovel.storage.documents import replace_file
+from autonovel.stage_names import JOINT, JOINT_FIRST, SIMILARITY
+from autonovel.storage.documents import read_json, replace_file
 from autonovel.storage.run_folder import FINISHED, check_format
 
 FULL = "full"
 WHICH_ARE_NEW = ("data.alphabet", "data.subset")
 PROBES = "probes.json"  # in the folder count, which classes its stage 2 was not taught
-SIMILARITY = "3-similarity"  # the stage that KCL and MCL have in common
+PLAIN_SYSTEM, GROWN_SYSTEM = "rankstats", "rankstats-incremental"
 STAGE_1 = ("data.", "network.", "pretrain.")  # sections of a recipe that it depends on
 STAGES_1_AND_2 = (*STAGE_1, "supervised.")
 # settings of what is run, shown and kept beside; results are the same under any of them
@@ -128,7 +129,8 @@ def _altered_on_the_way(facts: dict[str, Any], sections: tuple[str, ...]) -> boo
 def _alike(one: dict[str, Any], other: dict[str, Any], sections: tuple[str, ...]) -> bool:
     """Tell whether two runs have the same settings in ``sections``, but for where images lie and which are new."""
     mine, others = (recipe.completed(facts["recipe"]) for facts in (one, other))
-    compared = {key for key in {*mine, *others} if key.startswith(sections)} - {*PLACES, *WHICH_ARE_NEW}
+    compared = {key for key in {*mine, *others} if key.startswith(sections) and not key.startswith(WITHOUT_EFFECT)}
+    compared -= {*PLACES, *WHICH_ARE_NEW}
     return all(mine.get(key) == others.get(key) for key in compared)
 
 
@@ -139,8 +141,9 @@ def _basis(facts: dict[str, Any]) -> Any:
 def adopt_stages(folder: Path, base: Path) -> list[str]:
     """Copy the finished stages 1 and 2 of the run at ``base`` into the one at ``folder``, if they may share them.
 
-    So are the count of the new classes, which rests on these stages, and the similarity network of KCL and MCL.
-    Where only stage 2 differs, stage 1 is shared. Returns the names of the stages taken over.
+    So are the count of the new classes, which rests on these stages, the similarity network of KCL and MCL, and the
+    joint training that incremental learning comes after. Where only stage 2 differs, stage 1 is shared. Returns the
+    names of the stages taken over.
     """
     if folder == base or not (base / "run.json").exists():
         return []
@@ -152,6 +155,8 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     taken = _copied("[12]-*", folder, base)
     if _may_share_similarity(own, others) and adopt_similarity(folder, base):
         taken.append(SIMILARITY)
+    if _may_share_joint(own, others) and adopt_joint(_place_of(GROWN_SYSTEM, folder, own), base):
+        taken.append(JOINT_FIRST)
     return taken
 
 
@@ -173,6 +178,36 @@ def adopt_similarity(folder: Path, base: Path) -> bool:
     """Copy the similarity network that some system of the run at ``base`` has learned to ``folder``, a system's own."""
     places = [base / "stages" / SIMILARITY, *sorted(base.glob(f"systems/*/stages/{SIMILARITY}"))]
     return any(copy_stage(place, folder / "stages" / SIMILARITY) for place in places)
+
+
+def adopt_joint(folder: Path, base: Path) -> bool:
+    """Copy the joint training without incremental learning of the run at ``base`` to ``folder``, a system's own."""
+    facts = read_json(base / "run.json") if (base / "run.json").exists() else {}  # trials of systems have none
+    first = [base / "stages" / JOINT_FIRST, *sorted(base.glob(f"systems/*/stages/{JOINT_FIRST}"))]
+    places = [_place_of(PLAIN_SYSTEM, base, facts) / "stages" / JOINT, *first]
+    return any(copy_stage(place, folder / "stages" / JOINT_FIRST) for place in places)
+
+
+def _place_of(system: str, folder: Path, facts: Mapping[str, Any]) -> Path:
+    """Return where the stages of a system lie in the run at ``folder``."""
+    return folder if facts.get("primary") == system else folder / "systems" / system
+
+
+def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Tell whether a run that shares stages 1 and 2 wants a joint training and would train the other's again.
+
+    One that has ranking statistics without incremental learning itself takes theirs.
+    """
+    systems = one["recipe"]["run.systems"]
+    wanted = one["recipe"].get("incremental.after") == "joint" and GROWN_SYSTEM in systems
+    return (
+        wanted
+        and PLAIN_SYSTEM not in systems
+        and one["n_new"] is not None
+        and all(one[key] == other[key] for key in ("digest", "n_new"))
+        and _alike(one, other, ("joint.",))
+        and not _altered_on_the_way(other, ("joint.",))
+    )
 
 
 def _may_share_similarity(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from autonovel.stage_names import GROWN, JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.run_folder import FINISHED
 
 STOPPED = "stopped.json"  # in the folder of a stage that a guard has stopped
@@ -24,8 +25,9 @@ REMEDIES = (
     "weight_decay",
 )
 SECTIONS = {
-    "1-rotation": "pretrain", "1-prototypical": "pretrain", "2-supervised": "supervised", "3-joint": "joint",
-    "3-similarity": "similarity", "4-kcl": "kcl", "4-mcl": "mcl", "3-dtc-start": "dtc", "4-dtc": "dtc",
+    "1-rotation": "pretrain", "1-prototypical": "pretrain", "2-supervised": "supervised", JOINT: "joint",
+    JOINT_FIRST: "joint", GROWN: "incremental", SIMILARITY: "similarity",
+    "4-kcl": "kcl", "4-mcl": "mcl", "3-dtc-start": "dtc", "4-dtc": "dtc",
     "9-linear": "linear", "3-centres": "centres",
 }  # fmt: skip
 INCREMENTAL = "rankstats-incremental"
@@ -34,7 +36,7 @@ HEIRS = {"incremental": "joint", "mcl": "kcl"}  # sections that have another one
 
 def section(stage: str, system: str) -> str:
     """Return the section of the recipe that a stage of a system is trained by; nothing for an unknown one."""
-    return "incremental" if (stage, system) == ("3-joint", INCREMENTAL) else SECTIONS.get(stage, "")
+    return "incremental" if (stage, system) == (JOINT, INCREMENTAL) else SECTIONS.get(stage, "")
 
 
 def rate_of(stage: str, system: str) -> str:

@@ -1,0 +1,121 @@
+"""Incremental learning that goes on from joint training (incremental.after = joint) instead of from stage 2."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from autonovel.batches import fitting_batches
+from autonovel.methods import METHODS, Problem
+from autonovel.networks import heads
+from autonovel.recipe import flatten, load
+from autonovel.stage_names import GROWN, JOINT, JOINT_FIRST
+from autonovel.storage.documents import write_json
+from autonovel.storage.run_folder import FINISHED
+from autonovel.studies.variants import adopt_stages
+from autonovel.tables.as_today import as_today
+from every_stage import N_KNOWN, N_NEW, ready
+from runs import TINY, autonovel, journal
+
+AFTER = "incremental.after=joint"
+SHORT = ("--set", AFTER, "--set", "incremental.epochs=2", "--set", "run.report=false")
+
+
+def stages(*sets: str) -> list[Any]:
+    return METHODS["rankstats-incremental"].stages(load(str(TINY), sets).recipe, Problem(N_KNOWN, N_NEW, 0))
+
+
+def test_joint_training_comes_first_with_its_own_settings_and_draws() -> None:
+    first, grown = stages(AFTER, "incremental.lr=0.01")
+    (plain,) = METHODS["rankstats"].stages(load(str(TINY)).recipe, Problem(N_KNOWN, N_NEW, 0))
+    assert (first.name, grown.name) == (JOINT_FIRST, GROWN)
+    assert (first.number, first.incremental, first.settings.lr) == (plain.number, False, plain.settings.lr)
+    assert grown.incremental and grown.settings.lr == 0.01 and grown.number != first.number
+    assert [stage.name for stage in stages()] == [JOINT]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("grown after joint", True), ("incremental", False)])
+def test_the_head_of_the_new_classes_is_kept_and_the_known_one_grows(name: str, kept: bool) -> None:
+    model, stage = ready("joint")
+    stage.prepare(model)
+    with torch.no_grad():
+        for head in model.heads.values():
+            heads.last_layer(head).weight.add_(1.0)  # as if it had learned something
+    before = {name: heads.last_layer(head).weight.clone() for name, head in model.heads.items()}
+    ready(name)[1].prepare(model)
+    now = {name: heads.last_layer(head).weight for name, head in model.heads.items()}
+    assert torch.equal(now["new"], before["new"]) == kept
+    assert now["known"].shape[0] == N_KNOWN + N_NEW and torch.equal(now["known"][:N_KNOWN], before["known"])
+
+
+def test_systems_and_runs_share_the_joint_training(tmp_path: Path) -> None:
+    """And one that trains it itself ends with the same bits."""
+    runs = tmp_path / "runs"
+    both = ("--method", "rankstats", "--method", "rankstats-incremental")
+    done = autonovel("reproduce", TINY, "--out", runs, *both, *SHORT)
+    assert done.returncode == 0, done.stderr
+    (run,) = runs.iterdir()
+    beside = run / "systems" / "rankstats-incremental"
+    shared = (run / "stages" / JOINT / "model.safetensors").read_bytes()
+    assert (beside / "stages" / JOINT_FIRST / "model.safetensors").read_bytes() == shared
+    assert {line["stage"] for line in journal(beside / "metrics.jsonl")} == {GROWN}
+
+    again = autonovel("reproduce", TINY, "--out", runs, "--method", "rankstats-incremental", *SHORT)
+    assert f"Stage {JOINT_FIRST} is shared with {run}" in again.stdout, again.stdout + again.stderr
+    alone = autonovel("reproduce", TINY, "--out", tmp_path / "alone", "--method", "rankstats-incremental", *SHORT)
+    assert "is shared with" not in alone.stdout
+    (other,) = (tmp_path / "alone").iterdir()
+    assert {line["stage"] for line in journal(other / "metrics.jsonl")} >= {JOINT_FIRST, GROWN}
+    trained = [runs / other.name, other]
+    assert len({(place / "model.safetensors").read_bytes() for place in trained}) == 1
+    scores = [json.loads((place / "results.json").read_text())["systems"] for place in trained]
+    side = json.loads((run / "results.json").read_text())["systems"]["rankstats-incremental"]
+    assert scores[0] == scores[1] == {"rankstats-incremental": side}
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "shared"),
+    [
+        ([], [], True),
+        (["joint.watch=0"], [], True),  # nothing that is learned depends on it
+        (["joint.k=3"], [], False),
+        ([], ["joint.k=3"], False),
+        (["run.systems=rankstats-incremental"], [], False),  # its joint training has grown the known head
+        ([], ["incremental.after=supervised"], False),
+        ([], ["run.systems=rankstats,rankstats-incremental"], False),  # it will train its own
+        ([], ["run.systems=kmeans"], False),
+    ],
+)
+def test_only_the_same_joint_training_is_shared(tmp_path: Path, base: list[str], own: list[str], shared: bool) -> None:
+    def run(name: str, sets: list[str]) -> Path:
+        settings = load(str(TINY), sets).recipe
+        facts = {"format": 1, "recipe": flatten(settings), "seed": 0, "digest": "x", "device": "cpu", "n_new": 5}
+        write_json(tmp_path / name / "run.json", facts | {"primary": settings.run.systems[0]})
+        return tmp_path / name
+
+    trained = run("base", ["run.systems=rankstats", *base]) / "stages" / JOINT
+    write_json(trained / FINISHED, {"stage": JOINT, "seconds": 1.0})
+    (trained / "model.safetensors").write_bytes(b"weights")
+    mine = run("own", ["run.systems=rankstats-incremental", AFTER, *own])
+    assert adopt_stages(mine, tmp_path / "base") == [JOINT_FIRST] * shared
+    assert (mine / "stages" / JOINT_FIRST / "model.safetensors").exists() == shared
+
+
+def test_batches_of_both_trainings_are_filled() -> None:
+    sets = ["run.systems=rankstats-incremental", "joint.batch_size=400", "incremental.batch_size=100"]
+    assert "joint.batch_size" not in fitting_batches(load(str(TINY), sets).recipe, 200, 50)
+    fitted = fitting_batches(load(str(TINY), [*sets, AFTER]).recipe, 200, 50)
+    assert fitted["joint.batch_size"] == 250 and "incremental.batch_size" not in fitted
+
+
+@pytest.mark.parametrize("after", ["joint", "supervised"])
+def test_its_results_depend_on_the_settings_of_joint_training(after: str) -> None:
+    settings = flatten(load("svhn-fast", {"joint.k": 9, "incremental.k": 5, "incremental.after": after}).recipe)
+    results = {
+        "recipe": "svhn-fast", "seed": 0, "systems": {"rankstats-incremental": {"acc": 0.5}}, "settings": settings,
+        "changed": {"joint.k": 9},
+    }  # fmt: skip
+    (today,) = as_today(results)
+    assert ("joint.k" in today["changed"]) == (after == "joint")
