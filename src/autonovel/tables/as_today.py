@@ -30,6 +30,7 @@ OWN = {
 LEFT_OUT = {*PLACES, *SENTENCES, "name", "preset"}
 FOR_SPEED = ("compile", "threads")
 SCHEDULED = {"decay_at": "multistep", "decay_every": "step", "tail": "tail", "peak_at": "one-cycle"}  # used by it alone
+SWITCHED = {"rebalance_by": "rebalance", "renew_views": "fixed_views"}  # used with it alone
 WITHOUT_STAGE_1 = {
     "supervised": ("pretrain.kind",),
     "weights": ("pretrain.kind", "pretrain.weights"),
@@ -90,6 +91,8 @@ def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:
     """Tell whether the results of ``system`` depend on the setting ``key``, the others being as they are."""
     section, _, name = key.rpartition(".")
     if key in LEFT_OUT or name in FOR_SPEED or key.startswith(WITHOUT_EFFECT):
+        return False
+    if name in SWITCHED and not held.get(f"{section}.{SWITCHED[name]}"):
         return False
     if name in SCHEDULED and held.get(f"{section}.schedule") != SCHEDULED[name]:
         return False
