@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from autonovel.batches import fitting_batches
+from autonovel.errors import GuardError
+from autonovel.figures.runs import Run
 from autonovel.methods import METHODS, Problem
 from autonovel.networks import heads
 from autonovel.recipe import flatten, load
@@ -16,7 +18,9 @@ from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FINISHED
 from autonovel.studies.variants import adopt_stages
 from autonovel.tables.as_today import as_today
-from every_stage import N_KNOWN, N_NEW, ready
+from autonovel.training import guard
+from autonovel.training.loop import run_stage
+from every_stage import N_KNOWN, N_NEW, context_in, ready, some_images
 from runs import TINY, autonovel, journal
 
 AFTER = "incremental.after=joint"
@@ -85,6 +89,7 @@ def test_systems_and_runs_share_the_joint_training(tmp_path: Path) -> None:
         (["run.systems=rankstats-incremental"], [], False),  # its joint training has grown the known head
         ([], ["incremental.after=supervised"], False),
         ([], ["run.systems=rankstats,rankstats-incremental"], False),  # it will train its own
+        ([], ["run.systems=rankstats-incremental,rankstats"], True),
         ([], ["run.systems=kmeans"], False),
     ],
 )
@@ -119,3 +124,48 @@ def test_its_results_depend_on_the_settings_of_joint_training(after: str) -> Non
     }  # fmt: skip
     (today,) = as_today(results)
     assert ("joint.k" in today["changed"]) == (after == "joint")
+
+
+def test_changes_of_joint_training_leave_what_comes_after_it_alone() -> None:
+    """Where the two are one, they hold for both."""
+    sets = ["joint.epochs=90", "joint.ramp_epochs=45", "joint.k=9"]
+    after = load("svhn-fast", sets).recipe
+    assert (after.incremental.epochs, after.incremental.ramp_epochs, after.incremental.k) == (20, 0, 9)
+    assert load("svhn-fast", ["joint.after=supervised", *sets]).recipe.incremental.epochs == 90
+    assert load("cifar10-fast", sets).recipe.incremental.epochs == 90
+    assert load("svhn-fast", [*sets, "incremental.epochs=7"]).recipe.incremental.epochs == 7
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("joint.k=9", ["goes on from joint training", "a shift of the new classes"]),
+        ("incremental.epochs=7", ["a shift of the new classes"]),
+        ("joint.rebalance=false", ["goes on from joint training", "a shift of the new classes"]),
+        ("incremental.rebalance=false", ["goes on from joint training"]),
+        ("joint.after=supervised", ["a shift of the new classes"]),
+        ("preset=paper", []),
+    ],
+)
+def test_departures_are_told_as_long_as_they_hold(change: str, said: list[str]) -> None:
+    told = " ".join(load("svhn-fast", [change]).recipe.departures)
+    both = ["goes on from joint training", "a shift of the new classes"]
+    assert [sentence for sentence in both if sentence in told] == said
+
+
+def test_advice_after_a_stop_is_about_settings_that_may_still_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Joint training itself is done by then."""
+    monkeypatch.setattr(guard, "collapsed", lambda usage: "all images are in one class")
+    with pytest.raises(GuardError, match=r"\(incremental\.warmup_epochs\).* with incremental\.lr=") as stopped:
+        run_stage(*ready("grown after joint"), some_images(), context_in(tmp_path, system="rankstats-incremental"))
+    assert "joint." not in str(stopped.value)
+
+
+def test_figures_of_joint_training_are_of_the_stage_before(tmp_path: Path) -> None:
+    for after, stage, epochs in (("joint", JOINT_FIRST, 6 + 2), ("supervised", JOINT, 2)):
+        settings = flatten(load(str(TINY), [f"incremental.after={after}", "incremental.epochs=2"]).recipe)
+        run = Run(tmp_path, settings, {}, 0, "rankstats-incremental", None)
+        assert (run.joint_stage("rankstats-incremental"), run.epochs("rankstats-incremental")) == (stage, epochs)
+        assert (run.joint_stage("rankstats"), run.epochs("rankstats")) == (JOINT, 6)

@@ -54,7 +54,8 @@ def deliver(
     drawing = time.monotonic()
     _draw(job, found.embedding, result, results)
     seconds["report"] = time.monotonic() - drawing
-    stages = sum(seconds[name] for name in (*shared_stages(job), primary))
+    longest = max(content["seconds"] for content in records.values())
+    stages = sum(seconds[name] for name in shared_stages(job)) + longest
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
     write_json(job.folder / "results.json", results)
     return Outcome(found.model, found.embedding, result, results)

@@ -45,7 +45,7 @@ def tell_of_a_blind_classifier(job: Job, primary: str, embedding: Embedding) -> 
         share = float((answers >= job.train.n_known).float().mean())
         if share < FEW:
             other = "centres" if primary == "kmeans-pretrained" else "linear"
-            section = "joint" if primary.startswith("rankstats") else other
+            section = "incremental" if primary.startswith("rankstats") else other
             job.display.say(
                 f"Beware: the joint classifier puts only {100 * share:.1f} % of unlabelled images into new classes. "
                 "The new classes themselves stand in discovery.csv; to predict with it, train longer "

@@ -3,7 +3,8 @@
 Order of precedence, later wins: defaults, the recipe's own preset, the recipe, a preset given by
 ``--set preset=…`` (which replaces the recipe's own), other ``--set`` values.  Where ``--set`` names another
 source of images, what the recipe says of its own source's classes is left out.  What [incremental] does not
-set is as in [joint].  Every value remembers where it came from.
+set is as in [joint]; so is what it does set where the caller sets it for [joint], unless it comes after joint training
+(incremental.after).  Every value remembers where it came from.
 
 A departure from the paper may end with the settings it is about, as in ``"both views in one pass [joint.views]"``:
 with one of these given by the caller it is no longer said.  So may what a recipe is ``about``, of which then only the
@@ -28,7 +29,7 @@ from autonovel.settings import PLACES, Recipe
 Flat = dict[str, Any]
 SET = "--set"
 AS_LIKE = 0.05  # two settings whose names are so nearly as like a mistyped one are both named
-INCREMENTAL = "incremental."
+INCREMENTAL, AFTER = "incremental.", "incremental.after"
 KCL, MCL = "kcl.", "mcl."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
 OF_THE_SOURCE = (
@@ -91,22 +92,25 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
         for key, value in layer.items():
             values[key] = _checked(key, value, values)
             sources[key] = comments.get(key, origin) if layer is written else origin
-    for key in [key for key in values if key.startswith(INCREMENTAL)]:
+    for key in [AFTER, *(key for key in values if key.startswith(INCREMENTAL) and key != AFTER)]:
         twin = "joint." + key.removeprefix(INCREMENTAL)
-        # the paper states that all hyper-parameters stay the same with incremental learning; its code differs
-        by_recipe = key in written and twin not in given and given.get("preset") != "paper"
-        if key not in given and not by_recipe:
+        # the paper states that all hyper-parameters stay the same with incremental learning; its code differs, and
+        # what comes after joint training is a training of its own
+        apart = twin not in given or (key != AFTER and values[AFTER] == "joint")
+        if key not in given and not (key in written and apart and given.get("preset") != "paper"):
             values[key], sources[key] = values[twin], AS_JOINT
     for key in [key for key in values if key.startswith(MCL) and key not in written and key not in given]:
         values[key], sources[key] = values[KCL + key.removeprefix(MCL)], AS_KCL  # one trunk, one similarity network
     about, keys = _sentence(values["about"], values)
     values["about"] = about.partition(": ")[0] if given.keys() & {*keys} else about
-    values["departures"] = _that_hold(values["departures"], {*given, *_preset(given.get("preset", ""))}, values)
+    given_way = {key for key in written if sources[key] in (AS_JOINT, AS_KCL)}  # to what the caller said of another
+    taken_back = given_way | {*given, *_preset(given.get("preset", ""))}
+    values["departures"] = _that_hold(values["departures"], taken_back, values)
     return Loaded(build(values), sources)
 
 
 def _that_hold(departures: Iterable[str], given: set[str], known: Flat) -> tuple[str, ...]:
-    """Return the departures from the paper that are not about settings which the caller has given."""
+    """Return the departures from the paper that are not about settings which the caller has given or taken back."""
     told = [_sentence(departure, known) for departure in departures]
     return tuple(said for said, keys in told if not given.intersection(keys))
 

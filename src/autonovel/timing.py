@@ -21,6 +21,7 @@ from autonovel.networks import Adapted, Model
 from autonovel.networks.folded import folded
 from autonovel.passes import batch_size, side_by_side
 from autonovel.settings import Recipe
+from autonovel.stage_names import JOINT_FIRST
 from autonovel.training import optimisers
 from autonovel.training.loop import DEFAULT_THREADS
 from autonovel.training.ranks import ALONE
@@ -60,7 +61,8 @@ def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, fl
         systems = 0.0
         for name in recipe.run.systems:
             for stage in METHODS[name].stages(recipe, problem) if name in METHODS else []:
-                if not isinstance(stage, OnMaterial):  # a classifier on features takes next to no time
+                taken_over = stage.name == JOINT_FIRST and "rankstats" in recipe.run.systems
+                if not taken_over and not isinstance(stage, OnMaterial):  # a classifier on features takes no time
                     systems += _stage(model, stage, images, device)
         out["systems"] = systems
         if recipe.run.trials and len(sizes.known) > 3:

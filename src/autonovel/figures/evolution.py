@@ -67,7 +67,7 @@ def _moments(run: Run, system: str) -> list[KeptFeatures]:
     """Return the kept features and, as the last, those at the end."""
     place, path = run.system(system), run.embedding(system)
     assert place is not None and path is not None
-    last = int(run.settings["incremental.epochs" if system == GROWN else "joint.epochs"])
+    last = run.epochs(system)
     kept = [moment for moment in kept_features(place / "stages" / run.joint_stage(system)) if moment.epoch < last]
     if not kept:
         raise CannotDrawError(

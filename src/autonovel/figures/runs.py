@@ -9,8 +9,7 @@ from typing import Any
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import LABELS
-from autonovel.stage_names import GROWN as AFTER_JOINT
-from autonovel.stage_names import JOINT
+from autonovel.stage_names import JOINT, JOINT_FIRST
 from autonovel.storage.documents import read_json
 from autonovel.storage.journal import Journal
 from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
@@ -81,9 +80,17 @@ class Run:
         return [line for line in lines if line.get("stage") == self.joint_stage(name)]
 
     def joint_stage(self, name: str) -> str:
-        """Return the stage in which system ``name`` learned known and new classes together, its last."""
-        after = name == GROWN and self.settings.get("incremental.after") == "joint"
-        return AFTER_JOINT if after else JOINT
+        """Return the stage that is the joint training of system ``name``."""
+        return JOINT_FIRST if name == GROWN and self._grows_after else JOINT
+
+    def epochs(self, name: str) -> int:
+        """Return how many epochs system ``name`` learned known and new classes together."""
+        plain, grown = (int(self.settings[f"{section}.epochs"]) for section in ("joint", "incremental"))
+        return plain if name == PLAIN else grown + plain * self._grows_after
+
+    @property
+    def _grows_after(self) -> bool:
+        return bool(self.settings.get("incremental.after") == "joint")
 
     def accuracy(self, name: str) -> float | None:
         """Return the ACC of system ``name`` in per cent; None where nobody knows."""

@@ -196,13 +196,13 @@ def _place_of(system: str, folder: Path, facts: Mapping[str, Any]) -> Path:
 def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Tell whether a run that shares stages 1 and 2 wants a joint training and would train the other's again.
 
-    One that has ranking statistics without incremental learning itself takes theirs.
+    One that trains ranking statistics without incremental learning before takes theirs.
     """
     systems = one["recipe"]["run.systems"]
     wanted = one["recipe"].get("incremental.after") == "joint" and GROWN_SYSTEM in systems
     return (
         wanted
-        and PLAIN_SYSTEM not in systems
+        and PLAIN_SYSTEM not in systems[: systems.index(GROWN_SYSTEM)]
         and one["n_new"] is not None
         and all(one[key] == other[key] for key in ("digest", "n_new"))
         and _alike(one, other, ("joint.",))

@@ -33,8 +33,8 @@ USAGE = ("usage", "known/usage")  # of the head of the new classes, and of that 
 ADVICE = "Try a lower learning rate (lr) or a longer warm-up (warmup_epochs) in this stage's section"
 PRECISE = ", or on a GPU network.precision=float32"
 JOINT_ADVICE = (
-    "Try a longer warm-up (joint.warmup_epochs), a smaller group (joint.group or group_per_class), a slower ramp "
-    "(joint.ramp_epochs) or a smaller weight (joint.weight) of the consistency. k-means (discover --quick) needs none"
+    "Try a longer warm-up ({0}.warmup_epochs), a smaller group ({0}.group or group_per_class), a slower ramp "
+    "({0}.ramp_epochs) or a smaller weight ({0}.weight) of the consistency. k-means (discover --quick) needs none"
 )
 
 
@@ -101,7 +101,9 @@ class Health:
         seen = f"{self._where(epoch)}: {wrong}"
         content = {"stage": self.stage.name, "epoch": epoch, "seen": seen, "launch": self.context.ranks.launch.name}
         write_json(self.place / remedies.STOPPED, content)
-        advice = ADVICE + PRECISE if so else JOINT_ADVICE if isinstance(self.stage.settings, settings.Joint) else ADVICE
+        section = remedies.section(self.stage.name, self.context.label) or "joint"
+        joint = JOINT_ADVICE.format(section) if isinstance(self.stage.settings, settings.Joint) else ADVICE
+        advice = ADVICE + PRECISE if so else joint
         going_on = "" if so else " (--keep-going trains on all the same.)"
         kept = f"The state after epoch {good}" if good else "The state before this stage"
         error = GuardError(f"{seen}{', ' + so if so else ''}. {advice}. {kept} is kept: {self._go_on()}." + going_on)
