@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.presets import PRESETS
+from autonovel.setting_values import as_override
 from autonovel.settings import Augment, Joint, Pretrain, Recipe, Stage, Supervised
 
 Writer = Callable[[str], str]
@@ -572,7 +573,7 @@ def test_an_epoch_of_the_labelled_images_needs_fixed_batches() -> None:
 
 @pytest.mark.parametrize("text", ["2024-01-01", "1_000", "a = b", "'quoted'", 'a "b" c', "ü\x7f", "back\\slash", "#no"])
 def test_an_override_is_read_as_the_value_it_was_made_of(text: str) -> None:
-    assert recipe.parse_overrides([recipe.as_override("data.path", text)]) == {"data.path": text}
+    assert recipe.parse_overrides([as_override("data.path", text)]) == {"data.path": text}
 
 
 def test_views_computed_beforehand_leave_nothing_else_to_set() -> None:

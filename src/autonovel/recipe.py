@@ -11,9 +11,6 @@ with one of these given by the caller it is no longer said.  So may what a recip
 part before its colon is said.
 """
 
-import difflib
-import json
-import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -24,11 +21,11 @@ from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.presets import PRESETS
+from autonovel.setting_values import check_name, checked, nearest, parse_override
 from autonovel.settings import PLACES, Recipe
 
 Flat = dict[str, Any]
 SET = "--set"
-AS_LIKE = 0.05  # two settings whose names are so nearly as like a mistyped one are both named
 INCREMENTAL, AFTER = "incremental.", "incremental.after"
 KCL, MCL = "kcl.", "mcl."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
@@ -90,8 +87,19 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     values, sources = default_values(), default_sources()
     for layer, origin in layers:
         for key, value in layer.items():
-            values[key] = _checked(key, value, values)
+            values[key] = checked(key, value, values)
             sources[key] = comments.get(key, origin) if layer is written else origin
+    _inherit(values, sources, written, given)
+    about, keys = _sentence(values["about"], values)
+    values["about"] = about.partition(": ")[0] if given.keys() & {*keys} else about
+    given_way = {key for key in written if sources[key] in (AS_JOINT, AS_KCL)}  # to what the caller said of another
+    taken_back = given_way | {*given, *_preset(given.get("preset", ""))}
+    values["departures"] = _that_hold(values["departures"], taken_back, values)
+    return Loaded(build(values), sources)
+
+
+def _inherit(values: Flat, sources: dict[str, str], written: Flat, given: Flat) -> None:
+    """Let [incremental] be as [joint] and [mcl] as [kcl] in all that neither the recipe nor the caller sets apart."""
     for key in [AFTER, *(key for key in values if key.startswith(INCREMENTAL) and key != AFTER)]:
         twin = "joint." + key.removeprefix(INCREMENTAL)
         # the paper states that all hyper-parameters stay the same with incremental learning; its code differs, and
@@ -101,12 +109,6 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
             values[key], sources[key] = values[twin], AS_JOINT
     for key in [key for key in values if key.startswith(MCL) and key not in written and key not in given]:
         values[key], sources[key] = values[KCL + key.removeprefix(MCL)], AS_KCL  # one trunk, one similarity network
-    about, keys = _sentence(values["about"], values)
-    values["about"] = about.partition(": ")[0] if given.keys() & {*keys} else about
-    given_way = {key for key in written if sources[key] in (AS_JOINT, AS_KCL)}  # to what the caller said of another
-    taken_back = given_way | {*given, *_preset(given.get("preset", ""))}
-    values["departures"] = _that_hold(values["departures"], taken_back, values)
-    return Loaded(build(values), sources)
 
 
 def _that_hold(departures: Iterable[str], given: set[str], known: Flat) -> tuple[str, ...]:
@@ -121,7 +123,7 @@ def _sentence(text: str, known: Flat) -> tuple[str, list[str]]:
     keys = about[1].split(", ") if about else []
     for key in keys:
         if key not in known:
-            raise UsageError(f"{text!r} is about {key!r}, which is no setting.{_nearest(key, known)}")
+            raise UsageError(f"{text!r} is about {key!r}, which is no setting.{nearest(key, known)}")
     return (text[: about.start()] if about else text), keys
 
 
@@ -146,7 +148,7 @@ def restore(values: Mapping[str, Any]) -> Recipe:
     """Return the recipe that ``flatten`` wrote; settings it does not know are an error."""
     known = default_values()
     try:
-        return build(known | {key: _checked(key, value, known) for key, value in values.items()})
+        return build(known | {key: checked(key, value, known) for key, value in values.items()})
     except UsageError as error:
         raise UsageError(
             f"{error} These settings are those of a run, whose run.json was changed or written by another version of "
@@ -207,7 +209,7 @@ def _read(name: str) -> tuple[str, str]:
         except UnicodeDecodeError as error:
             raise UsageError(f"recipe {name} is not UTF-8 text: {error}.") from error
     if name not in names():
-        raise UsageError(f"no recipe named {name!r}.{_nearest(name, names())} Recipes: {', '.join(names())}.")
+        raise UsageError(f"no recipe named {name!r}.{nearest(name, names())} Recipes: {', '.join(names())}.")
     text = (resources.files("autonovel") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
     return name, text
 
@@ -247,77 +249,10 @@ def check_names(texts: Iterable[str]) -> None:
     """Say so if one of ``section.key=value`` strings names a setting there is not."""
     known = default_values()
     for key in parse_overrides(texts):
-        _check_name(key, known)
+        check_name(key, known)
 
 
 def parse_overrides(texts: Iterable[str]) -> Flat:
     """Return the values of ``section.key=value`` strings by key; later ones win."""
     defaults = default_values()
-    return dict(_parse_override(text, defaults) for text in texts)
-
-
-def _parse_override(text: str, defaults: Flat) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"--set {text!r} is not of the form section.key=value, such as joint.lr=0.05.")
-    key, value = key.strip(), value.strip()
-    is_text = isinstance(defaults.get(key), str)
-    try:
-        found = tomllib.loads(f"v = {value}")["v"]
-    except tomllib.TOMLDecodeError:
-        return key, value  # a bare word: --set preset=paper
-    except (ValueError, RecursionError) as error:
-        if not is_text:
-            raise UsageError(f"the value of --set {key} cannot be read: {error}.") from error
-        found = None
-    return key, value if is_text and not isinstance(found, str) else found  # 2024-01-01 may be a folder
-
-
-def as_override(key: str, value: Any) -> str:
-    """Return ``section.key=value`` that is read as this very value, whatever it looks like."""
-    written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped
-    return f"{key}={written}"
-
-
-def _nearest(key: str, options: Iterable[str]) -> str:
-    close = difflib.get_close_matches(key, list(options), n=2, cutoff=0.5)
-    if len(close) == 2 and _likeness(key, close[0]) - _likeness(key, close[1]) > AS_LIKE:
-        close = close[:1]
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-
-
-def _likeness(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one, other).ratio()
-
-
-def _check_name(key: str, known: Iterable[str]) -> None:
-    if key not in known:
-        raise UsageError(f"unknown setting {key!r}.{_nearest(key, known)} `autonovel show demo` lists all settings.")
-
-
-def _checked(key: str, value: Any, known: Flat) -> Any:
-    """Return ``value`` in the type of the setting ``key``, or say what is wrong with it."""
-    _check_name(key, known)
-    default = known[key]
-    if isinstance(default, tuple):
-        entries = value.split(",") if isinstance(value, str) and value else value
-        entries = list(entries) if isinstance(entries, list | tuple) else [entries] if entries not in ("", None) else []
-        if key.endswith("_at"):  # epochs; --set pretrain.decay_at=60,120 arrives as words
-            entries = [int(e) if isinstance(e, str) and re.fullmatch(r"\s*\d{1,9}\s*", e) else e for e in entries]
-            return tuple(_scalar(key, int, entry) for entry in entries)
-        return tuple(_scalar(key, str, entry) for entry in entries)
-    return _scalar(key, type(default), value)
-
-
-def _scalar(key: str, kind: type, value: Any) -> Any:
-    if kind is str and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)  # known = [0, 1] names digits
-    if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300:
-        return float(value)
-    if kind is str and isinstance(value, str):
-        return value.strip()
-    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UsageError(f"{key} is {value}; it must be a finite number.")
-        return value
-    raise UsageError(f"{key} is {value!r}; it must be of type {kind.__name__}.")
+    return dict(parse_override(text, defaults) for text in texts)

@@ -172,7 +172,7 @@ def add_run_commands(app: typer.Typer) -> None:
 
 def _changes(sets: list[str] | None, data: Path | None = None, new_classes: str = "") -> list[str]:
     """Return the settings that options of their own stand for, then those of --set, which win."""
-    from autonovel.recipe import as_override
+    from autonovel.setting_values import as_override
 
     own = [as_override("data.path", str(data))] if data else []
     return own + ([as_override("count.new_classes", new_classes)] if new_classes else []) + (sets or [])

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.setting_values import as_override
 from autonovel.terminal import TerminalDisplay
 
 
@@ -88,7 +89,7 @@ def _of_recipe(
 ) -> _Asked:
     if "/" in name and not name.endswith(".toml"):
         raise RunFolderError(f"there is no run folder {name}. Name the folder of a run, or a recipe such as demo.")
-    place = [recipe.as_override("data.path", str(data))] if data else []
+    place = [as_override("data.path", str(data))] if data else []
     loaded = recipe.load(name, [*place, "count.new_classes=auto", *sets])
     if loaded.recipe.count.new_classes != "auto":
         raise UsageError("--set count.new_classes says how many new classes there are; then there is nothing to count.")

@@ -11,6 +11,7 @@ from autonovel.errors import UsageError
 from autonovel.manner import Manner
 from autonovel.outcome import next_steps, say
 from autonovel.planning import Plan, Wish
+from autonovel.setting_values import as_override
 
 # a recipe made for a benchmark chooses among its classes; in a folder all that are there count
 WHOLE_FOLDER = {"data.known": [], "data.first_known": 0, "data.new": [], "data.first_new": 0, "data.per_class": 0}
@@ -45,7 +46,7 @@ def discover(
     say(console, *found.told())
     made = planning.plan(found, wish, chosen.type)
     settings = WHOLE_FOLDER | {"data.source": source_of(place), "data.path": str(place)} | made.settings
-    changes = [recipe.as_override(key, value) for key, value in settings.items()] + sets
+    changes = [as_override(key, value) for key, value in settings.items()] + sets
     say(console, *made.said, *(f"Beware: {text}" for text in made.beware))
     if not manner.resume:  # how much is left only the run itself can say, and it does
         _time(console, made, changes, found.classes, found.unlabelled, manner.device)
