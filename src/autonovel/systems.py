@@ -19,7 +19,7 @@ from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.similarity import LearnSimilarity
 from autonovel.networks import Model, heads
 from autonovel.record import PIXELS
-from autonovel.stage_names import JOINT_FIRST, SIMILARITY
+from autonovel.stage_names import JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import subfolder_lock, sweep
 from autonovel.studies.variants import adopt_joint, adopt_similarity
@@ -45,8 +45,8 @@ def run_system(job: Job, name: str, folder: Path) -> Found:
     if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
         job.ranks.alone(lambda: adopt_similarity(folder, job.folder))
         stages = _from_stage_1(job, stages)
-    if any(stage.name == JOINT_FIRST for stage in stages):  # so may ranking statistics without incremental learning
-        job.ranks.alone(lambda: adopt_joint(folder, job.folder))
+    if job.recipe.incremental.after == "joint" and stages and stages[0].name in (JOINT, JOINT_FIRST):
+        job.ranks.alone(lambda: adopt_joint(folder / "stages" / stages[0].name, job.folder))
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     z = method.finish(model, job.train, job.problem)
     embedding = embed(model, job.train.images, z)

@@ -155,7 +155,8 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     taken = _copied("[12]-*", folder, base)
     if _may_share_similarity(own, others) and adopt_similarity(folder, base):
         taken.append(SIMILARITY)
-    if _may_share_joint(own, others) and adopt_joint(_place_of(GROWN_SYSTEM, folder, own), base):
+    first = _place_of(GROWN_SYSTEM, folder, own) / "stages" / JOINT_FIRST
+    if _may_share_joint(own, others) and adopt_joint(first, base):
         taken.append(JOINT_FIRST)
     return taken
 
@@ -180,12 +181,12 @@ def adopt_similarity(folder: Path, base: Path) -> bool:
     return any(copy_stage(place, folder / "stages" / SIMILARITY) for place in places)
 
 
-def adopt_joint(folder: Path, base: Path) -> bool:
-    """Copy the joint training without incremental learning of the run at ``base`` to ``folder``, a system's own."""
+def adopt_joint(target: Path, base: Path) -> bool:
+    """Copy the joint training without incremental learning that some system of the run at ``base`` has had."""
     facts = read_json(base / "run.json") if (base / "run.json").exists() else {}  # trials of systems have none
     first = [base / "stages" / JOINT_FIRST, *sorted(base.glob(f"systems/*/stages/{JOINT_FIRST}"))]
     places = [_place_of(PLAIN_SYSTEM, base, facts) / "stages" / JOINT, *first]
-    return any(copy_stage(place, folder / "stages" / JOINT_FIRST) for place in places)
+    return any(copy_stage(place, target) for place in places)
 
 
 def _place_of(system: str, folder: Path, facts: Mapping[str, Any]) -> Path:
