@@ -13,7 +13,7 @@ from autonovel.figures.runs import Run
 from autonovel.methods import METHODS, Problem
 from autonovel.networks import heads
 from autonovel.recipe import flatten, load
-from autonovel.stage_names import GROWN, JOINT, JOINT_FIRST
+from autonovel.stage_names import AFTER_JOINT, JOINT, JOINT_FIRST
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FINISHED
 from autonovel.studies.variants import adopt_stages
@@ -34,7 +34,7 @@ def stages(*sets: str) -> list[Any]:
 def test_joint_training_comes_first_with_its_own_settings_and_draws() -> None:
     first, grown = stages(AFTER, "incremental.lr=0.01")
     (plain,) = METHODS["rankstats"].stages(load(str(TINY)).recipe, Problem(N_KNOWN, N_NEW, 0))
-    assert (first.name, grown.name) == (JOINT_FIRST, GROWN)
+    assert (first.name, grown.name) == (JOINT_FIRST, AFTER_JOINT)
     assert (first.number, first.incremental, first.settings.lr) == (plain.number, False, plain.settings.lr)
     assert grown.incremental and grown.settings.lr == 0.01 and grown.number != first.number
     assert [stage.name for stage in stages()] == [JOINT]
@@ -64,14 +64,14 @@ def test_systems_and_runs_share_the_joint_training(tmp_path: Path) -> None:
     beside = run / "systems" / "rankstats-incremental"
     shared = (run / "stages" / JOINT / "model.safetensors").read_bytes()
     assert (beside / "stages" / JOINT_FIRST / "model.safetensors").read_bytes() == shared
-    assert {line["stage"] for line in journal(beside / "metrics.jsonl")} == {GROWN}
+    assert {line["stage"] for line in journal(beside / "metrics.jsonl")} == {AFTER_JOINT}
 
     again = autonovel("reproduce", TINY, "--out", runs, "--method", "rankstats-incremental", *SHORT)
     assert f"Stage {JOINT_FIRST} is shared with {run}" in again.stdout, again.stdout + again.stderr
     alone = autonovel("reproduce", TINY, "--out", tmp_path / "alone", "--method", "rankstats-incremental", *SHORT)
     assert "is shared with" not in alone.stdout
     (other,) = (tmp_path / "alone").iterdir()
-    assert {line["stage"] for line in journal(other / "metrics.jsonl")} >= {JOINT_FIRST, GROWN}
+    assert {line["stage"] for line in journal(other / "metrics.jsonl")} >= {JOINT_FIRST, AFTER_JOINT}
     trained = [runs / other.name, other]
     assert len({(place / "model.safetensors").read_bytes() for place in trained}) == 1
     scores = [json.loads((place / "results.json").read_text())["systems"] for place in trained]

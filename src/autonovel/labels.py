@@ -1,5 +1,6 @@
 """What people call the systems; ``run.systems`` may name these."""
 
+PLAIN, GROWN = "rankstats", "rankstats-incremental"  # the method itself, without and with incremental learning
 KNOWN_ONLY = "known-only"  # discovers nothing: for runs in which every image has a label
 LABELS = {
     "kmeans-pixels": "k-means on raw pixels",
@@ -8,7 +9,7 @@ LABELS = {
     "kcl": "KCL",
     "mcl": "MCL",
     "dtc": "DTC",
-    "rankstats": "ranking statistics",
-    "rankstats-incremental": "ranking statistics with incremental learning",
+    PLAIN: "ranking statistics",
+    GROWN: "ranking statistics with incremental learning",
     KNOWN_ONLY: "classifier of the known classes alone",
 }

@@ -13,6 +13,7 @@ from autonovel import draws, networks
 from autonovel.choosing import MOST_TIMES
 from autonovel.data import ImageSet, Resident
 from autonovel.device import precision, torch_settings
+from autonovel.labels import PLAIN
 from autonovel.methods import METHODS, Problem
 from autonovel.methods.dtc import Sharpen
 from autonovel.methods.rotnet import Rotation
@@ -61,7 +62,7 @@ def estimate(recipe: Recipe, sizes: Sizes, device: torch.device) -> dict[str, fl
         systems = 0.0
         for name in recipe.run.systems:
             for stage in METHODS[name].stages(recipe, problem) if name in METHODS else []:
-                taken_over = stage.name == JOINT_FIRST and "rankstats" in recipe.run.systems
+                taken_over = stage.name == JOINT_FIRST and PLAIN in recipe.run.systems
                 if not taken_over and not isinstance(stage, OnMaterial):  # a classifier on features takes no time
                     systems += _stage(model, stage, images, device)
         out["systems"] = systems

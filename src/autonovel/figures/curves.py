@@ -6,8 +6,8 @@ from typing import Any
 
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
-from autonovel.figures.runs import GROWN, PLAIN, Run, Study
-from autonovel.labels import LABELS
+from autonovel.figures.runs import Run, Study
+from autonovel.labels import GROWN, LABELS, PLAIN
 
 NAME = "curves"
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (

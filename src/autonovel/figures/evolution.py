@@ -10,9 +10,9 @@ from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
 from autonovel.figures.maps import comparable, true_classes
 from autonovel.figures.neighbours import NEAREST, neighbour_counts, purity
-from autonovel.figures.runs import GROWN, PLAIN, Run, Study
+from autonovel.figures.runs import Run, Study
 from autonovel.kept import KeptFeatures, Truth, kept_features
-from autonovel.labels import LABELS
+from autonovel.labels import GROWN, LABELS, PLAIN
 from autonovel.report.tsne import sample
 from autonovel.words import count
 

@@ -13,8 +13,9 @@ from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn, Tick
 from autonovel.figures.maps import comparable, true_classes
 from autonovel.figures.neighbours import NEAREST, most_overlapping, neighbour_counts, overlap, purity
-from autonovel.figures.runs import GROWN, PLAIN, Run, Study
+from autonovel.figures.runs import Run, Study
 from autonovel.kept import Truth
+from autonovel.labels import GROWN, PLAIN
 from autonovel.report.tsne import sample
 from autonovel.words import count
 

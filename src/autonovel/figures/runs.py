@@ -8,17 +8,17 @@ from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
-from autonovel.labels import LABELS
+from autonovel.labels import GROWN, LABELS, PLAIN
 from autonovel.stage_names import JOINT, JOINT_FIRST
 from autonovel.storage.documents import read_json
 from autonovel.storage.journal import Journal
+from autonovel.storage.run_folder import system_folder
 from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
 from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
 from autonovel.tables.naming import changes_in_words
 from autonovel.words import short_commit
 
-PLAIN, GROWN = "rankstats", "rankstats-incremental"
 VARIED = {*SWEPT.values()} | {key for variant in ABLATIONS for key in variant.settings}
 
 
@@ -62,10 +62,8 @@ class Run:
 
     def system(self, name: str) -> Path | None:
         """Return the folder in which system ``name`` left its stages, journal and embedding; None without it."""
-        if name == self.primary:
-            return self.folder
-        place = self.folder / "systems" / name
-        return place if place.is_dir() else None
+        place = system_folder(self.folder, name, self.primary)
+        return place if name == self.primary or place.is_dir() else None
 
     def embedding(self, name: str) -> Path | None:
         """Return the file with what system ``name`` says of all images; None if it was not kept."""

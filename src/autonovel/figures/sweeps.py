@@ -8,7 +8,8 @@ from typing import Any
 from autonovel.errors import UsageError
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
-from autonovel.figures.runs import PLAIN, Study
+from autonovel.figures.runs import Study
+from autonovel.labels import PLAIN
 from autonovel.studies.variants import SWEPT
 
 

@@ -49,7 +49,7 @@ class RankStats:
             return [plain]
         if recipe.incremental.after == "supervised":
             return [grown]
-        return [replace(plain, name=stage_names.JOINT_FIRST), replace(grown, name=stage_names.GROWN, number=22)]
+        return [replace(plain, name=stage_names.JOINT_FIRST), replace(grown, name=stage_names.AFTER_JOINT, number=22)]
 
     def finish(self, model: Model, images: ImageSet, problem: Problem) -> None:
         """Joint training has left both heads; nothing remains."""

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from autonovel.errors import UsageError
-from autonovel.labels import KNOWN_ONLY, LABELS
+from autonovel.labels import GROWN, KNOWN_ONLY, LABELS, PLAIN
 from autonovel.settings.compared import Centres, Dtc, Linear, PairClustering, Similarity
 from autonovel.settings.counting import Count
 from autonovel.settings.images import Data, Network, Run
@@ -42,8 +42,8 @@ class Recipe(Section):
     @property
     def joint_sections(self) -> dict[str, Joint]:
         """Return the settings of all joint training that this run's systems do, by section."""
-        grown = "rankstats-incremental" in self.run.systems
-        plain = "rankstats" in self.run.systems or (grown and self.incremental.after == "joint")
+        grown = GROWN in self.run.systems
+        plain = PLAIN in self.run.systems or (grown and self.incremental.after == "joint")
         return ({"joint": self.joint} if plain else {}) | ({"incremental": self.incremental} if grown else {})
 
     @property

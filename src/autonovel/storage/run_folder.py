@@ -151,3 +151,8 @@ def subfolder_lock(path: Path, patience: float = 5.0) -> RunFolder:
     with writes_explained(path):
         writing.make_folder(path)
     return RunFolder(path, take_lock(path, patience))
+
+
+def system_folder(run: Path, system: str, primary: object) -> Path:
+    """Return where a system of the run at ``run`` has its stages and journal: the one that delivers, at the top."""
+    return run if system == primary else run / "systems" / system

@@ -9,15 +9,15 @@ from typing import Any
 
 from autonovel import recipe
 from autonovel.errors import UsageError
+from autonovel.labels import GROWN, PLAIN
 from autonovel.settings import PLACES, Recipe
 from autonovel.stage_names import JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.documents import read_json, replace_file
-from autonovel.storage.run_folder import FINISHED, check_format
+from autonovel.storage.run_folder import FINISHED, check_format, system_folder
 
 FULL = "full"
 WHICH_ARE_NEW = ("data.alphabet", "data.subset")
 PROBES = "probes.json"  # in the folder count, which classes its stage 2 was not taught
-PLAIN_SYSTEM, GROWN_SYSTEM = "rankstats", "rankstats-incremental"
 STAGE_1 = ("data.", "network.", "pretrain.")  # sections of a recipe that it depends on
 STAGES_1_AND_2 = (*STAGE_1, "supervised.")
 # settings of what is run, shown and kept beside; results are the same under any of them
@@ -155,7 +155,7 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     taken = _copied("[12]-*", folder, base)
     if _may_share_similarity(own, others) and adopt_similarity(folder, base):
         taken.append(SIMILARITY)
-    first = _place_of(GROWN_SYSTEM, folder, own) / "stages" / JOINT_FIRST
+    first = system_folder(folder, GROWN, own.get("primary")) / "stages" / JOINT_FIRST
     if _may_share_joint(own, others) and adopt_joint(first, base):
         taken.append(JOINT_FIRST)
     return taken
@@ -185,13 +185,8 @@ def adopt_joint(target: Path, base: Path) -> bool:
     """Copy the joint training without incremental learning that some system of the run at ``base`` has had."""
     facts = read_json(base / "run.json") if (base / "run.json").exists() else {}  # trials of systems have none
     first = [base / "stages" / JOINT_FIRST, *sorted(base.glob(f"systems/*/stages/{JOINT_FIRST}"))]
-    places = [_place_of(PLAIN_SYSTEM, base, facts) / "stages" / JOINT, *first]
+    places = [system_folder(base, PLAIN, facts.get("primary")) / "stages" / JOINT, *first]
     return any(copy_stage(place, target) for place in places)
-
-
-def _place_of(system: str, folder: Path, facts: Mapping[str, Any]) -> Path:
-    """Return where the stages of a system lie in the run at ``folder``."""
-    return folder if facts.get("primary") == system else folder / "systems" / system
 
 
 def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -200,10 +195,10 @@ def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
     One that trains ranking statistics without incremental learning before takes theirs.
     """
     systems = one["recipe"]["run.systems"]
-    wanted = one["recipe"].get("incremental.after") == "joint" and GROWN_SYSTEM in systems
+    wanted = one["recipe"].get("incremental.after") == "joint" and GROWN in systems
     return (
         wanted
-        and PLAIN_SYSTEM not in systems[: systems.index(GROWN_SYSTEM)]
+        and PLAIN not in systems[: systems.index(GROWN)]
         and one["n_new"] is not None
         and all(one[key] == other[key] for key in ("digest", "n_new"))
         and _alike(one, other, ("joint.",))

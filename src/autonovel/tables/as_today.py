@@ -12,8 +12,9 @@ from typing import Any
 
 from autonovel import recipe
 from autonovel.errors import UsageError
+from autonovel.labels import GROWN
 from autonovel.settings import PLACES, SENTENCES, Recipe
-from autonovel.studies.variants import GROWN_SYSTEM, STAGES_1_AND_2, WITHOUT_EFFECT
+from autonovel.studies.variants import STAGES_1_AND_2, WITHOUT_EFFECT
 from autonovel.tables.naming import Results
 
 OWN = {
@@ -105,7 +106,7 @@ def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:
         return start == "supervised"
     if key == "supervised.epochs" and start == "supervised":
         return not held.get("supervised.scratch_epochs")
-    if key.startswith(JOINT) and system == GROWN_SYSTEM:
+    if key.startswith(JOINT) and system == GROWN:
         return held.get("incremental.after") == "joint"
     return key.startswith((*STAGES_1_AND_2, *OWN.get(system, ("",))))
 

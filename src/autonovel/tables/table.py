@@ -8,7 +8,7 @@ from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
-from autonovel.labels import LABELS
+from autonovel.labels import GROWN, LABELS
 from autonovel.storage.documents import read_json
 from autonovel.storage.shapes import Shape, checked, interpreting, kept_results, read_results
 from autonovel.studies.side_by_side import LOG
@@ -20,7 +20,6 @@ from autonovel.tables.naming import Results, commit_of, name_of, name_then, name
 from autonovel.tables.part_table import part_table
 
 HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
-GROWN = "rankstats-incremental"
 OLD_NEW_ALL = f"joint classifier, old / new / all, {MATCHED_EACH}, on "  # and on what
 NOT_RUN = "not-run.json"  # beside results: rows of the paper's benchmarks that nobody has run yet, and why
 UNRUN: Shape = {"recipe": str, "why": str, "systems": [str], "changes": [str]}  # what such a document says

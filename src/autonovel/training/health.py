@@ -101,14 +101,18 @@ class Health:
         seen = f"{self._where(epoch)}: {wrong}"
         content = {"stage": self.stage.name, "epoch": epoch, "seen": seen, "launch": self.context.ranks.launch.name}
         write_json(self.place / remedies.STOPPED, content)
-        section = remedies.section(self.stage.name, self.context.label) or "joint"
-        joint = JOINT_ADVICE.format(section) if isinstance(self.stage.settings, settings.Joint) else ADVICE
-        advice = ADVICE + PRECISE if so else joint
+        advice = ADVICE + PRECISE if so else self._advice()
         going_on = "" if so else " (--keep-going trains on all the same.)"
         kept = f"The state after epoch {good}" if good else "The state before this stage"
         error = GuardError(f"{seen}{', ' + so if so else ''}. {advice}. {kept} is kept: {self._go_on()}." + going_on)
         error.seen = seen
         return error
+
+    def _advice(self) -> str:
+        """Return what may keep this stage from collapsing."""
+        if not isinstance(self.stage.settings, settings.Joint):
+            return ADVICE
+        return JOINT_ADVICE.format(remedies.section(self.stage.name, self.context.label) or "joint")
 
     def _go_on(self) -> str:
         """Return the command that goes on from the last good state."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from autonovel.stage_names import GROWN, JOINT, JOINT_FIRST, SIMILARITY
+from autonovel.labels import GROWN
+from autonovel.stage_names import AFTER_JOINT, JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.run_folder import FINISHED
 
 STOPPED = "stopped.json"  # in the folder of a stage that a guard has stopped
@@ -26,17 +27,16 @@ REMEDIES = (
 )
 SECTIONS = {
     "1-rotation": "pretrain", "1-prototypical": "pretrain", "2-supervised": "supervised", JOINT: "joint",
-    JOINT_FIRST: "joint", GROWN: "incremental", SIMILARITY: "similarity",
+    JOINT_FIRST: "joint", AFTER_JOINT: "incremental", SIMILARITY: "similarity",
     "4-kcl": "kcl", "4-mcl": "mcl", "3-dtc-start": "dtc", "4-dtc": "dtc",
     "9-linear": "linear", "3-centres": "centres",
 }  # fmt: skip
-INCREMENTAL = "rankstats-incremental"
 HEIRS = {"incremental": "joint", "mcl": "kcl"}  # sections that have another one's settings unless they have their own
 
 
 def section(stage: str, system: str) -> str:
     """Return the section of the recipe that a stage of a system is trained by; nothing for an unknown one."""
-    return "incremental" if (stage, system) == (JOINT, INCREMENTAL) else SECTIONS.get(stage, "")
+    return "incremental" if (stage, system) == (JOINT, GROWN) else SECTIONS.get(stage, "")
 
 
 def rate_of(stage: str, system: str) -> str:
