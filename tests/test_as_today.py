@@ -178,21 +178,33 @@ def test_a_row_has_the_paper_s_number_where_the_recipe_itself_was_run_as_it_was_
         assert (row["recipe"], row["given"], row["paper"]) == (*["cifar10-fast joint.epochs=9"] * 2, None)
 
 
-def test_departures_of_an_earlier_recipe_are_told_by_its_commit_not_by_all_that_differs() -> None:
+def test_a_letter_stands_for_the_settings_of_an_earlier_recipe() -> None:
     then = results("rankstats", sets=("joint.ce=false",), joint__epochs=9, joint__lr=0.5)
-    now = results("rankstats", sets=("joint.ce=false",)) | {"seed": 1}
-    told = [then | {"commit": "a" * 9, "departures": ["short"]}, now | {"commit": "b" * 9, "departures": ["long"]}]
-    text = table.markdown([part for one in told for part in as_today(one)])
-    assert "`cifar10-fast` at aaaaaaa with joint.ce=False departs from the paper: short." in text
-    assert "`cifar10-fast` at bbbbbbb with joint.ce=False departs from the paper: long." in text
+    once = results("rankstats", joint__epochs=9)
+    text = table.markdown([part for one in (then, once, results("rankstats")) for part in as_today(one)])
+    first = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| cifar10-fast")]
+    assert first == ["cifar10-fast", "cifar10-fast (a) joint.ce=False", "cifar10-fast joint.epochs=9"]
+    assert "- `cifar10-fast` (a): joint.epochs=9 joint.lr=0.5" in text.splitlines()
 
 
-def test_two_things_said_at_one_commit_are_told_apart_by_the_settings() -> None:
-    then = results("rankstats", joint__epochs=9) | {"departures": ["short"]}
-    now = results("rankstats") | {"seed": 1, "departures": ["long"]}
-    text = table.markdown([part for one in (then, now) for part in as_today(one | {"commit": "a" * 9})])
-    assert "`cifar10-fast` at aaaaaaa with joint.epochs=9 departs from the paper: short." in text
-    assert "`cifar10-fast` at aaaaaaa departs from the paper: long." in text
+def test_each_version_of_a_recipe_has_its_letter() -> None:
+    versions = [results("rankstats", joint__epochs=epochs, joint__lr=0.5) for epochs in (9, 7)]
+    again = results("rankstats", sets=("joint.k=1",), joint__epochs=9, joint__lr=0.5)
+    text = table.markdown([part for one in (*versions, again) for part in as_today(one)])
+    told = [line for line in text.splitlines() if line.startswith("- `cifar10-fast` (")]
+    assert told == [
+        "- `cifar10-fast` (a): joint.epochs=7 joint.lr=0.5",
+        "- `cifar10-fast` (b): joint.epochs=9 joint.lr=0.5",
+    ]
+    assert "| cifar10-fast (b) joint.k=1 |" in text
+
+
+def test_where_results_hold_their_settings_the_recipe_of_today_says_where_it_departs() -> None:
+    """What a row differs in stands in its name; sentences that a run has told may have been those of another day."""
+    found = results("rankstats", joint__epochs=9) | {"departures": ["of another day"]}
+    text = table.markdown(as_today(found)).splitlines()
+    assert all(f"- {one}" in text for one in recipe.load("cifar10-fast").recipe.departures)
+    assert not any("of another day" in line for line in text)
 
 
 def test_a_run_holds_its_settings_but_not_where_its_images_lie(tmp_path: Path) -> None:

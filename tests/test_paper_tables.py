@@ -11,7 +11,8 @@ from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
 from autonovel.studies import variants
 from autonovel.studies.variants import Variant
-from autonovel.tables import paper, paper_tables, table
+from autonovel.tables import paper, paper_layout, paper_tables, table
+from autonovel.tables.table import Unrun
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,7 +27,7 @@ def result(name: str, seed: int, system: str, acc: float, **more: Any) -> dict[s
 def lines(results: list[dict[str, Any]], title: str) -> dict[str, list[str]]:
     """Return the cells of one of the tables, by the first of their line."""
     text = paper_tables.markdown(results)
-    part = text.split(f"**{title}**\n")[1].split("**\n")[0]
+    part = text.split(f"**{title}**")[1].split("\n\n**")[0]
     grid = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
     return {cells[0]: cells[1:] for cells in grid}
 
@@ -49,7 +50,7 @@ def test_what_is_clearly_below_the_paper_is_marked() -> None:
     one = lines([result("cifar10-fast", 0, "dtc", 0.858)], "Novel category discovery")
     assert one["DTC"][1] == "85.8 (1)"
     one = lines([result("cifar10-fast", 0, "dtc", 0.856)], "Novel category discovery")
-    assert one["DTC"][1] == "**85.6** (1)"
+    assert one["DTC"][1] == "▼ 85.6 (1)"
 
 
 def test_runs_of_full_length_have_a_line_of_their_own() -> None:
@@ -70,12 +71,12 @@ def test_a_line_that_nobody_asked_for_stands_there_if_it_was_run() -> None:
         "–",
         "–",
         "56.3 ± 1.7",
-        "**50.0** (1)",
+        "▼ 50.0 (1)",
         "–",
         "–",
     ]
     printed = result("svhn", 0, "rankstats", 0.9, changed={"preset": "paper"})
-    assert lines([printed], title)["ranking statistics, *full length*, formulas as printed"][-1] == "**90.0** (1)"
+    assert lines([printed], title)["ranking statistics, *full length*, formulas as printed"][-1] == "▼ 90.0 (1)"
 
 
 def test_ablations_stand_where_their_setting_says() -> None:
@@ -92,7 +93,7 @@ def test_ablations_stand_where_their_setting_says() -> None:
 def test_every_ablation_that_can_be_run_has_its_line(variant: Variant) -> None:
     found = lines([result("svhn-fast", 0, "rankstats", 0.123, changed=variant.settings)], "What each part does")
     assert [title for title, cells in found.items() if "12.3" in cells[-1]] == [
-        paper_tables.ABLATION_TITLES[variant.name]
+        paper_layout.ABLATION_TITLES[variant.name]
     ]
 
 
@@ -100,7 +101,29 @@ def test_each_part_of_a_joint_classifier_is_judged_by_itself() -> None:
     joint = {"split": HELD_OUT, "protocols": {MATCHED_EACH: {"old": 0.93, "new": 0.82, "all": 0.87}}}
     one = result("cifar10-fast", 0, "rankstats-incremental", 0.9, joint_classifiers={"rankstats-incremental": joint})
     found = lines([one], "Incremental learning: old / new / all on the test images")
-    assert found["with incremental learning"][:2] == ["90.6 / 88.8 / 89.7", "93.0 / **82.0** / 87.0 (1)"]
+    assert found["with incremental learning"][:2] == ["90.6 / 88.8 / 89.7", "93.0 / ▼ 82.0 / 87.0 (1)"]
+
+
+def test_what_is_below_the_paper_is_listed_dataset_by_dataset() -> None:
+    """The method itself by however little, what it is compared with by more than three points."""
+    runs = [
+        result("svhn-fast", 0, "dtc", 0.727),
+        result("cifar10-fast", 0, "rankstats", 0.9034),
+        result("cifar10-fast", 0, "dtc", 0.858),
+        result("svhn-fast", 0, "rankstats", 0.951),
+    ]
+    told = paper_tables.markdown(runs).split("**Below the paper**")[1].splitlines()
+    assert [line for line in told if line.startswith("| CIFAR") or line.startswith("| SVHN")] == [
+        "| CIFAR-10 | ranking statistics | 90.4 ± 0.5 | ▼ 90.3 (1) |"
+    ]
+    below = paper_tables.markdown([result("svhn-fast", 0, "dtc", 0.726), *runs[1:]])
+    assert below.endswith("▼ 90.3 (1) |\n| SVHN | DTC | 75.7 ± 0.4 | ▼ 72.6 (1) |")
+    assert "Below the paper" not in paper_tables.markdown(runs[2:])
+
+
+def test_why_a_line_was_not_run_is_told() -> None:
+    not_run = [Unrun("svhn-fast", "too dark.")]
+    assert "Rows of `svhn-fast` that were not run: too dark." in paper_tables.markdown([], not_run)
 
 
 def test_a_sweep_has_the_recipe_s_own_value_among_the_others() -> None:
@@ -161,7 +184,8 @@ def test_every_number_of_the_paper_has_its_place() -> None:
 
 
 def test_the_page_of_results_has_the_tables_of_the_committed_runs() -> None:
-    made = paper_tables.markdown(table.collect([ROOT / "benchmarks" / "results"]))
+    place = [ROOT / "benchmarks" / "results"]
+    made = paper_tables.markdown(table.collect(place), table.unrun(place))
     page = (ROOT / "docs" / "results.md").read_text()
     assert made in page, "docs/results.md is stale: paste `autonovel table benchmarks/results --paper`"
 

@@ -532,6 +532,41 @@ def test_classes_that_a_caller_replaces_are_not_what_a_recipe_is_about(write: Wr
     assert recipe.load("demo", ["data.source=svhn"]).recipe.about == "a small network"
 
 
+@pytest.mark.parametrize("name", recipe.names())
+def test_naming_the_preset_that_a_recipe_has_changes_nothing(name: str) -> None:
+    own = recipe.load(name)
+    assert recipe.load(name, {"preset": own.recipe.preset}) == own
+
+
+@pytest.mark.parametrize("name", ["cifar10-fast", "cifar100-fast", "svhn-fast"])
+@pytest.mark.parametrize("preset", ["code", "paper"])
+def test_a_preset_switches_off_what_neither_paper_nor_published_code_have(name: str, preset: str) -> None:
+    made = recipe.load(name, {"preset": preset}).recipe
+    for stage in (made.joint, made.incremental):
+        assert (stage.frozen_batchnorm, stage.fixed_views, stage.group) == ("train", 0, 0)
+        assert (stage.after, stage.rebalance) == ("supervised", False)
+    said = " ".join(made.departures)
+    assert not any(word in said for word in ("fixed BatchNorm", "a shift of the new classes", "goes on from joint"))
+
+
+def test_what_a_recipe_says_of_learning_after_joint_training_is_about_that_alone() -> None:
+    own = recipe.load("svhn-fast").recipe
+    assert own.incremental.after == "joint" and own.incremental.epochs < own.joint.epochs
+    as_one = recipe.load("svhn-fast", {"incremental.after": "supervised"}).recipe
+    assert as_one.incremental == as_one.joint
+    given = recipe.load("svhn-fast", {"incremental.after": "supervised", "incremental.epochs": 7}).recipe
+    assert given.incremental.epochs == 7
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in recipe.names() if recipe.load(name).recipe.pretrain.kind != "weights"]
+)
+def test_a_preset_does_not_leave_a_departure_said_that_it_takes_back(name: str) -> None:
+    for preset in {"code", "paper"} - {recipe.load(name).recipe.preset}:
+        said = " ".join(recipe.load(name, {"preset": preset}).recipe.departures)
+        assert "follows the code" not in said and "in groups of" not in said
+
+
 @pytest.mark.parametrize("name", ["cifar10", "cifar100", "svhn", "cifar10-fast", "cifar100-fast", "svhn-fast"])
 def test_the_paper_s_preset_does_not_say_what_it_switches_off(name: str) -> None:
     own, paper = (" ".join(recipe.load(name, sets).recipe.departures) for sets in ([], ["preset=paper"]))

@@ -13,7 +13,10 @@ _AS_RUN = {
     "joint.starts": 1,
     "joint.fixed_views": 0,
     "joint.renew_views": 0,
+    "joint.frozen_batchnorm": "train",
     "joint.rebalance": False,
+    "incremental.after": "supervised",
+    "incremental.rebalance": False,
     "dtc.views": "separate",
 }
 

@@ -77,11 +77,17 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     given = {key: value.item() if hasattr(value, "item") else value for key, value in given.items()}  # NumPy's numbers
     if given.get("data.source", written.get("data.source")) != written.get("data.source"):
         written = {key: value for key, value in written.items() if key not in OF_THE_SOURCE}
-    own = "" if "preset" in given else written.get("preset", "")  # a preset given by --set replaces it
+    own = written.get("preset", "")
+    other = given.get("preset", own)
+    if other == own:  # it stays under the recipe, as if it had not been named
+        other = ""
+        given.pop("preset", None)
+    else:
+        own = ""
     layers: list[tuple[Flat, str]] = [
         (_preset(own), f"preset {own}"),
         (written, f"recipe {label}"),
-        (_preset(given.get("preset", "")), f"preset {given.get('preset', '')}"),
+        (_preset(other), f"preset {other}"),
         (given, SET),
     ]
     values, sources = default_values(), default_sources()
@@ -93,7 +99,7 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     about, keys = _sentence(values["about"], values)
     values["about"] = about.partition(": ")[0] if given.keys() & {*keys} else about
     given_way = {key for key in written if sources[key] in (AS_JOINT, AS_KCL)}  # to what the caller said of another
-    taken_back = given_way | {*given, *_preset(given.get("preset", ""))}
+    taken_back = given_way | {*given, *_preset(other)}
     values["departures"] = _that_hold(values["departures"], taken_back, values)
     return Loaded(build(values), sources)
 
@@ -102,10 +108,12 @@ def _inherit(values: Flat, sources: dict[str, str], written: Flat, given: Flat) 
     """Let [incremental] be as [joint] and [mcl] as [kcl] in all that neither the recipe nor the caller sets apart."""
     for key in [AFTER, *(key for key in values if key.startswith(INCREMENTAL) and key != AFTER)]:
         twin = "joint." + key.removeprefix(INCREMENTAL)
-        # the paper states that all hyper-parameters stay the same with incremental learning; its code differs, and
-        # what comes after joint training is a training of its own
-        apart = twin not in given or (key != AFTER and values[AFTER] == "joint")
-        if key not in given and not (key in written and apart and given.get("preset") != "paper"):
+        after_joint = key != AFTER and values[AFTER] == "joint"  # a training of its own
+        # what a recipe says of such a training is not about one that a caller or a preset makes one with joint training
+        meant = key in written and (key == AFTER or after_joint or written.get(AFTER) != "joint")
+        # the paper states that all hyper-parameters stay the same with incremental learning; its code differs
+        apart = meant and given.get("preset") != "paper" and (after_joint or twin not in given)
+        if key not in given and not apart:
             values[key], sources[key] = values[twin], AS_JOINT
     for key in [key for key in values if key.startswith(MCL) and key not in written and key not in given]:
         values[key], sources[key] = values[KCL + key.removeprefix(MCL)], AS_KCL  # one trunk, one similarity network

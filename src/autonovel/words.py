@@ -1,7 +1,7 @@
 """Numbers and lists as people read them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 NAMED = 12  # of a list, one by one
 
@@ -19,6 +19,17 @@ def counted(number: int, one: str, many: str) -> str:
 def listed(names: Sequence[str], most: int = NAMED) -> str:
     """Return names in a row, of more than ``most`` the last only counted: ``cat, dog and 7 more``."""
     return ", ".join(names[:most]) + (f" and {count(len(names) - most)} more" if len(names) > most else "")
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return whole numbers in order, three or more that follow each other by their ends: ``0–3, 7, 8``."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def of_images(number: int) -> str:

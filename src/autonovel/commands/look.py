@@ -144,11 +144,10 @@ def print_table(paths: list[Path], as_json: bool, as_paper: bool = False) -> Non
 
     if as_json and as_paper:
         raise UsageError("--paper prints tables for people to read; for every number, give --json without it.")
-    results = table.collect(paths)
+    results, not_run = table.collect(paths), table.unrun(paths)
     if as_paper:
-        print(paper_tables.markdown(results))
+        print(paper_tables.markdown(results, not_run))
         return
-    not_run = table.unrun(paths)
     print(json.dumps(table.as_json(results, not_run), indent=2) if as_json else table.markdown(results, not_run))
 
 

@@ -1,30 +1,38 @@
-"""Where recipes depart from the paper, as their runs have told."""
+"""Where recipes depart from the paper."""
 
 from collections.abc import Sequence
 
-from autonovel.tables.naming import Results, commit_of, in_order, name_as_asked, name_of
+from autonovel import recipe
+from autonovel.tables.naming import Results, commit_of, in_order, name_of
 
 
 def departures(results: Sequence[Results]) -> list[str]:
-    """Return where each recipe departs from the paper; where runs differ in that, which commits have said what.
+    """Return where each recipe departs from the paper, in lines of Markdown.
 
-    What no run of the recipe as it was has said is due to changed settings, which are named too; so they are where it
-    has said two things at one commit.
+    Results that hold their settings are named by what differs from the recipe of today, so that it is enough to say
+    where that one departs.  Of other results stands there what their runs have said.
     """
-    said: dict[str, dict[str, list[Results]]] = {}
-    for r in results:
-        text = "; ".join(r.get("departures") or []) or "nowhere that it says"
-        said.setdefault(str(r["recipe"]), {}).setdefault(text, []).append(r)
     lines = []
-    for recipe, texts in sorted(said.items()):
-        plain = {text: {commit_of(r) for r in runs if name_as_asked(r) == recipe} for text, runs in texts.items()}
-        for text, runs in sorted(texts.items()):
-            of = f" at {', '.join(sorted({commit_of(r) for r in runs}))}" if len(texts) > 1 else ""
-            twice = any(plain[text] & commits for other, commits in plain.items() if other != text)
-            whole = [r for r in runs if r.get("primary") in r["systems"]] or runs  # not what stands in a row of its own
-            names = in_order({name_of(r) if twice else name_as_asked(r) for r in whole})
-            changes = [name.removeprefix(recipe).strip() for name in names if name != recipe]
-            if changes and (twice or recipe not in names):
-                of += f"{' as it is or' if recipe in names else ''} with {' or '.join(changes)}"
-            lines += ["", f"`{recipe}`{of} departs from the paper: {text}."]
+    for name in sorted({str(r["recipe"]) for r in results}):
+        runs = [r for r in results if r["recipe"] == name]
+        if name in recipe.names() and all(r.get("settings") for r in runs):
+            told = recipe.load(name).recipe.departures
+            lines += ["", f"`{name}` departs from the paper, beside what rows name:", "", *(f"- {one}" for one in told)]
+        else:
+            lines += _as_said(name, runs)
+    return lines
+
+
+def _as_said(name: str, runs: Sequence[Results]) -> list[str]:
+    """Return what runs have said themselves; where they differ, which of them at which commits."""
+    said: dict[str, list[Results]] = {}
+    for r in runs:
+        said.setdefault("; ".join(r.get("departures") or []) or "nowhere that it says", []).append(r)
+    lines = []
+    for text, of in sorted(said.items()):
+        whose = f"`{name}`"
+        if len(said) > 1:
+            names = ", ".join(f"`{one}`" for one in in_order({name_of(r) for r in of}))
+            whose = f"{names} at {', '.join(sorted({commit_of(r) for r in of}))}"
+        lines += ["", f"{whose} departs from the paper: {text}."]
     return lines

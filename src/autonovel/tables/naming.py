@@ -30,6 +30,16 @@ def name_then(runs: Sequence[Results]) -> str:
     return asked.pop() if len(asked) == 1 else ""
 
 
+def version_of(runs: Sequence[Results]) -> str:
+    """Return what the recipe said otherwise when ``runs`` were made, apart from the callers' own changes."""
+    said = {
+        changes_in_words({k: v for k, v in with_effect(r["changed"]).items() if k not in r["given"]})
+        for r in runs
+        if "given" in r
+    }
+    return said.pop() if len(said) == 1 and name_then(runs) else ""
+
+
 def changes_in_words(changed: Mapping[str, Any]) -> str:
     """Return changed settings as the name of a row has them behind the recipe."""
     return " ".join(f"{key}={value}" for key, value in sorted(changed.items()))

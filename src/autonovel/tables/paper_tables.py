@@ -1,158 +1,40 @@
-"""The tables of the paper as it prints them, with ours beside each of its numbers."""
+"""The tables of the paper as it prints them, with ours beside each of its numbers, and where ours are below."""
 
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import LABELS
-from autonovel.studies.variants import ABLATIONS, SWEPT
 from autonovel.tables import paper
 from autonovel.tables.markdown import grid
-from autonovel.tables.naming import Results, changes_in_words
+from autonovel.tables.naming import Results
 from autonovel.tables.paper import Published
-from autonovel.tables.table import Row, joint_label, rows, spread
+from autonovel.tables.paper_layout import INCREMENTAL, OURS, SMALL, SWEEPS, TABLES, TITLES, Line, PaperTable, Sweep
+from autonovel.tables.row import Row, spread
+from autonovel.tables.table import Unrun, joint_label, reasons, rows
 
-TITLES = {
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "svhn": "SVHN",
-    "omniglot": "OmniGlot",
-    "imagenet": "ImageNet",
-}
-SMALL = ("cifar10", "cifar100", "svhn")
-LARGE = ("omniglot", "imagenet")
-COMPARED = ("kmeans", "kcl", "mcl", "dtc")
 NOT_RUN = "not run"
 NONE = "–"
 CLEARLY_LESS = 3.0  # points below the paper
+LESS = "▼ "
 LEGEND = (
     "Accuracy in per cent, mean ± standard deviation, of ours with the number of seeds in brackets; the paper's "
-    f"deviations are over {paper.RUNS} runs. Ours is in **bold** where it is more than {CLEARLY_LESS:.0f} points "
-    "below the paper. Where a line does not say *full length*, the fast recipe is meant (on ImageNet there is but one)."
+    f"deviations are over {paper.RUNS} runs. {LESS.strip()}: more than {CLEARLY_LESS:.0f} points below the paper. "
+    "Where a line does not say *full length*, the fast recipe is meant (on ImageNet there is but one)."
 )
 EARLIER = " †"
 OF_EARLIER = "†: with the recipe as it was at the commit that the table of all runs names; today's differs."
+BELOW = (
+    "**Below the paper**: what the method itself reaches, by however little, and the other lines by more than "
+    f"{CLEARLY_LESS:.0f} points."
+)
 Measured = Mapping[tuple[str, str], Row]  # by the recipe with its changes, and what the row calls the system
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of a table: a system under a recipe with some settings changed.
-
-    Attributes:
-        title: what the line is called.
-        system: that was measured.
-        changes: settings changed in the recipe, as the table of all results names them.
-        full: whether the recipe of full length is meant, not the fast one.
-        only: the datasets on which it is meant to be run; none named: all.
-        asked: whether it stands there even if nobody has run it.
-    """
-
-    title: str
-    system: str = "rankstats"
-    changes: str = ""
-    full: bool = False
-    only: tuple[str, ...] = ()
-    asked: bool = True
-
-    def run_name(self, dataset: str) -> str:
-        """Return the name under which the table of all results has this line's run on a dataset."""
-        name = dataset if self.full or f"{dataset}-fast" not in recipe.names() else f"{dataset}-fast"
-        return f"{name} {self.changes}".rstrip()
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """A table of the paper.
-
-    Attributes:
-        title: what it shows.
-        datasets: its columns.
-        lines: its rows.
-        of_joint: old / new / all of joint classifiers, instead of the accuracy on the unlabelled images.
-    """
-
-    title: str
-    datasets: tuple[str, ...]
-    lines: tuple[Line, ...]
-    of_joint: bool = False
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """A setting over which ranking statistics were run: the paper has a figure of k, without numbers.
-
-    Attributes:
-        title: what the table shows.
-        word: for the setting.
-        setting: its name.
-        values: that were run, one by one.
-    """
-
-    title: str
-    word: str
-    setting: str
-    values: tuple[int, ...]
-
-
-def _all_lengths(title: str, system: str) -> tuple[Line, ...]:
-    """Return a system's line, and those of runs at full length."""
-    return (
-        Line(title, system),
-        Line(f"{title}, *full length*", system, full=True),
-        Line(f"{title}, *full length*, formulas as printed", system, "preset=paper", full=True, only=("cifar10",)),
-    )
-
-
-WITHOUT_SELF_SUPERVISION = tuple(
-    Line(f"{LABELS[system]}, without self-supervision", system, paper.FROM_SCRATCH) for system in COMPARED
-)
-BASELINES = tuple(Line(LABELS[system], system) for system in COMPARED)
-BASELINES_IN_FULL = tuple(
-    Line(f"{LABELS[system]}, *full length*", system, full=True, asked=False) for system in COMPARED
-)
-OURS = _all_lengths("ranking statistics", "rankstats")
-OURS_IN_FULL = replace(OURS[1], asked=False)
-INCREMENTAL = _all_lengths("with incremental learning", "rankstats-incremental")
-OF_UNKNOWN_NUMBER = tuple(
-    Line(f"{LABELS[system]}, {whose} estimates", system, changes)
-    for whose, changes in (("DTC's stored", paper.WITH_STORED_ESTIMATES), ("our", paper.OUR_ESTIMATES))
-    for system in (*COMPARED[1:], "rankstats")
-)
-ABLATION_TITLES = {  # by the names of the variants
-    "without-consistency": "without consistency",
-    "without-consistency-one-view": "the same, pairs of one view",
-    "without-ce": "without CE",
-    "without-bce": "without BCE",
-    "without-self-supervision": "without self-supervision",
-}
-WITHOUT_A_PART = tuple(Line(ABLATION_TITLES[one.name], changes=changes_in_words(one.settings)) for one in ABLATIONS)
-TABLES = (
-    PaperTable(
-        "Novel category discovery",
-        SMALL,
-        (*WITHOUT_SELF_SUPERVISION, *BASELINES, *BASELINES_IN_FULL, *OURS, *INCREMENTAL),
-    ),
-    PaperTable(
-        "Novel category discovery, OmniGlot and ImageNet",
-        LARGE,
-        (*BASELINES, *BASELINES_IN_FULL, OURS[0], OURS_IN_FULL),
-    ),
-    PaperTable("Unknown number of new classes", LARGE, OF_UNKNOWN_NUMBER),
-    PaperTable("What each part does", SMALL, (*WITHOUT_A_PART, OURS[0])),
-    PaperTable("Incremental learning: old / new / all on the test images", SMALL, (*BASELINES[1:], *INCREMENTAL), True),
-)
-SWEEPS = (
-    Sweep("Ranking statistics with other k", "k", SWEPT["k"], (1, 2, 3, 5, 7, 10, 15, 20, 50)),
-    Sweep("Ranking statistics with pairs compared in other groups", "images a group", SWEPT["group"], (8, 16, 32, 64)),
-)
-
-
-def markdown(results: Sequence[Results]) -> str:
-    """Return all tables of the paper with our results beside its own, those of ours that nobody ran included."""
+def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
+    """Return all tables of the paper with our results beside its own; ``not_run`` tells why some have none."""
     if results and not any(paper.dataset_of(str(r["recipe"])) in TITLES for r in results):
         named = ", ".join(sorted({str(r["recipe"]) for r in results}))
         raise UsageError(f"these runs are of {named}, none of which is in the paper. Print them without --paper.")
@@ -162,6 +44,7 @@ def markdown(results: Sequence[Results]) -> str:
         lines += ["", f"**{table.title}**", "", *_table(table, measured)]
     for sweep in SWEEPS:
         lines += ["", f"**{sweep.title}**", "", *_sweep(sweep, measured)]
+    lines += [*_below(measured), *reasons(not_run, results)]
     marked = any(EARLIER in line for line in lines)
     return "\n".join([f"{LEGEND} {OF_EARLIER}" if marked else LEGEND, *lines])
 
@@ -179,8 +62,7 @@ def _table(table: PaperTable, measured: Measured) -> list[str]:
 
 def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
     """Return a line's title and, for each dataset, the paper's number and ours; nothing if it need not stand there."""
-    label = joint_label(line.system) if table.of_joint else LABELS[line.system]
-    found = {dataset: measured.get((line.run_name(dataset), label)) for dataset in table.datasets}
+    found = _found(table, line, measured)
     if not line.asked and not any(found.values()):
         return []
     cells = [line.title]
@@ -190,9 +72,18 @@ def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
             cells += [NONE, NONE]
             continue
         theirs = _published(table, line, dataset)
-        told = " / ".join(f"{one.mean:.1f}" if table.of_joint else str(one) for one in theirs)
-        cells += [told or NONE, _ours(row, line.run_name(dataset), theirs)]
+        cells += [_told(table, theirs), _ours(row, line.run_name(dataset), theirs)]
     return cells
+
+
+def _found(table: PaperTable, line: Line, measured: Measured) -> dict[str, Row | None]:
+    """Return what was measured of a line on each dataset."""
+    label = joint_label(line.system) if table.of_joint else LABELS[line.system]
+    return {dataset: measured.get((line.run_name(dataset), label)) for dataset in table.datasets}
+
+
+def _told(table: PaperTable, theirs: Sequence[Published]) -> str:
+    return " / ".join(f"{one.mean:.1f}" if table.of_joint else str(one) for one in theirs) or NONE
 
 
 def _published(table: PaperTable, line: Line, dataset: str) -> tuple[Published, ...]:
@@ -203,18 +94,46 @@ def _published(table: PaperTable, line: Line, dataset: str) -> tuple[Published, 
     return () if one is None else (one,)
 
 
-def _ours(row: Row | None, name: str, published: Sequence[Published] = ()) -> str:
-    """Return our numbers; they are marked if their recipe is not the one of that ``name`` today."""
+def _ours(row: Row | None, name: str, published: Sequence[Published] = (), margin: float = CLEARLY_LESS) -> str:
+    """Return our numbers, marked where they are below the paper by more than a margin.
+
+    Also marked if their recipe is not the one of that ``name`` today.
+    """
     if row is None:
         return NOT_RUN
-    numbers = [row.values[key] for key in (("old", "new", "all") if "old" in row.values else ("acc",))]
-    texts = [_marked(values, theirs) for values, theirs in zip_longest(numbers, published)]
+    texts = [
+        f"{LESS if _is_less(values, theirs, margin) else ''}{spread(values)}"
+        for values, theirs in zip_longest(_numbers(row), published)
+    ]
     return f"{' / '.join(texts)} ({len(row.seeds)}){EARLIER if row.recipe != name else ''}"
 
 
-def _marked(values: Sequence[float], published: Published | None) -> str:
-    less = published is not None and statistics.mean(values) < published.mean - CLEARLY_LESS
-    return f"**{spread(values)}**" if less else spread(values)
+def _numbers(row: Row) -> list[list[float]]:
+    return [row.values[key] for key in (("old", "new", "all") if "old" in row.values else ("acc",))]
+
+
+def _is_less(values: Sequence[float], published: Published | None, margin: float) -> bool:
+    """Tell whether a mean, to the digit that is shown, is below the paper's by more than ``margin``."""
+    return published is not None and round(published.mean - round(statistics.mean(values), 1), 1) > margin
+
+
+def _below(measured: Measured) -> list[str]:
+    """Return the table of all lines on which ours is below the paper, dataset by dataset; nothing where none is."""
+    once = dict.fromkeys(_misses(measured))  # a line may stand in several tables
+    cells = sorted(once, key=lambda cells: [*TITLES.values()].index(cells[0]))
+    return ["", BELOW, "", *grid(["", "", "paper", "ours"], cells)] if cells else []
+
+
+def _misses(measured: Measured) -> Iterator[tuple[str, ...]]:
+    for table in TABLES:
+        for line in table.lines:
+            margin = 0.0 if line in (*OURS, *INCREMENTAL) else CLEARLY_LESS
+            for dataset, row in _found(table, line, measured).items():
+                theirs = _published(table, line, dataset)
+                if row and any(_is_less(*pair, margin) for pair in zip(_numbers(row), theirs, strict=False)):
+                    title = f"{line.title}: old / new / all" if table.of_joint else line.title
+                    ours = _ours(row, line.run_name(dataset), theirs, margin)
+                    yield TITLES[dataset], title, _told(table, theirs), ours
 
 
 def _sweep(sweep: Sweep, measured: Measured) -> list[str]:

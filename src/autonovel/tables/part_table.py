@@ -7,6 +7,7 @@ from typing import Any
 from autonovel.labels import LABELS
 from autonovel.studies.parts import error_of_the_numbers
 from autonovel.tables.markdown import grid
+from autonovel.words import ranges
 
 Results = Mapping[str, Any]
 
@@ -39,8 +40,8 @@ def _seeds(runs: Sequence[Results], systems: Sequence[str]) -> str:
     """Return the seeds, and in brackets the systems that were run on some of them alone."""
     of = {system: sorted({int(r["seed"]) for r in runs if _scored(r, system)}) for system in systems}
     every = sorted({seed for seeds in of.values() for seed in seeds})
-    fewer = [f"{LABELS[system]}: {', '.join(map(str, of[system]))}" for system in systems if of[system] != every]
-    return ", ".join(map(str, every)) + (f" ({'; '.join(fewer)})" if fewer else "")
+    fewer = [f"{LABELS[system]}: {ranges(of[system])}" for system in systems if of[system] != every]
+    return ranges(every) + (f" ({'; '.join(fewer)})" if fewer else "")
 
 
 def _scored(results: Results, system: str) -> bool:

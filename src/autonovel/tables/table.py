@@ -1,6 +1,5 @@
 """Results of many runs as one table beside the paper's."""
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +15,17 @@ from autonovel.tables import paper
 from autonovel.tables.as_today import as_today
 from autonovel.tables.departures import departures
 from autonovel.tables.markdown import grid
-from autonovel.tables.naming import Results, commit_of, name_of, name_then, names_of
+from autonovel.tables.naming import Results, commit_of, name_of, name_then, names_of, version_of
 from autonovel.tables.part_table import part_table
+from autonovel.tables.row import HEADER, Row, spread
+from autonovel.tables.versions import Versions
 
-HEADER = ("recipe", "system", "paper (n = 10)", "ours", "n", "seeds", "wall time of the run", "hardware", "commit")
-OLD_NEW_ALL = f"joint classifier, old / new / all, {MATCHED_EACH}, on "  # and on what
+OLD_NEW_ALL = "joint classifier, old / new / all"
+LEGEND = (
+    "Accuracy in per cent: mean ± standard deviation over the seeds. Old / new / all of joint classifiers are "
+    f"{MATCHED_EACH}, on {HELD_OUT} unless the row says otherwise. A run's time counts all stages that its result "
+    "needs, also those that it took over from another run; most ran beside others on one device."
+)
 NOT_RUN = "not-run.json"  # beside results: rows of the paper's benchmarks that nobody has run yet, and why
 UNRUN: Shape = {"recipe": str, "why": str, "systems": [str], "changes": [str]}  # what such a document says
 
@@ -40,34 +45,6 @@ class Unrun:
     why: str
     systems: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Row:
-    """One system under one recipe, over its seeds.
-
-    ``given`` is its name by the caller's changes alone, where the recipe has changed itself since; else empty.
-    """
-
-    recipe: str
-    system: str
-    paper: str
-    ours: str
-    values: dict[str, list[float]]
-    seeds: tuple[int, ...]
-    seconds: tuple[float, ...]
-    hardware: str
-    commit: str
-    given: str = ""
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the row in the order of ``HEADER``."""
-        if not self.seeds:
-            return (self.recipe, self.system, self.paper, self.ours, *("–",) * (len(HEADER) - 4))
-        wall = f"{statistics.mean(self.seconds):.0f} s"
-        seeds = ", ".join(map(str, self.seeds))
-        measured = (self.ours, str(len(self.seeds)), seeds, wall, self.hardware, self.commit)
-        return (self.recipe, self.system, self.paper, *measured)
 
 
 def collect(paths: Sequence[Path]) -> list[Results]:
@@ -169,7 +146,7 @@ def _joint(results: Results, system: str) -> dict[str, Any] | None:
 
 def joint_label(system: str, split: str = HELD_OUT) -> str:
     """Return what the row of a joint classifier's old / new / all is called."""
-    return f"{_whose(system)}{OLD_NEW_ALL}{split}"
+    return f"{_whose(system)}{OLD_NEW_ALL}{'' if split == HELD_OUT else f', on {split}'}"
 
 
 def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
@@ -207,14 +184,8 @@ def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[f
         hardware=", ".join(sorted({str(r.get("hardware")) for r in runs})),
         commit=", ".join(sorted({commit_of(r) for r in runs})),
         given=name_then(runs),
+        since=version_of(runs),
     )
-
-
-def spread(values: Sequence[float]) -> str:
-    """Return mean ± standard deviation (of the sample), or the only value there is."""
-    if len(values) == 1:
-        return f"{values[0]:.1f}"
-    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
 def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
@@ -222,14 +193,21 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
 
     ``not_run`` are recipes of which rows of the paper stand there without ours.
     """
-    lines = grid(HEADER, [row.cells() for row in (*rows(results), *unrun_rows(not_run, results))])
-    for one in [one for one in not_run if unrun_rows([one], results)]:  # what was run meanwhile needs no reason
-        lines += ["", f"Rows of `{one.recipe}` that were not run: {one.why}"]
-    lines += departures(results)
+    found = rows(results)
+    versions = Versions(found)
+    shown = versions.named(found)
+    lines = [LEGEND, "", *grid(HEADER, [row.cells() for row in (*shown, *unrun_rows(not_run, results))])]
+    lines += [*versions.told(), *reasons(not_run, results), *departures(results)]
     in_parts = [r for r in results if r.get("each")]
     for name in names_of(in_parts):
         lines += part_table(name, [r for r in in_parts if name_of(r) == name])
     return "\n".join(lines)
+
+
+def reasons(not_run: Iterable[Unrun], results: Sequence[Results]) -> list[str]:
+    """Return, in lines of Markdown, why rows of the paper have none of ours; what was run meanwhile needs no reason."""
+    left = [one for one in not_run if unrun_rows([one], results)]
+    return [line for one in left for line in ("", f"Rows of `{one.recipe}` that were not run: {one.why}")]
 
 
 def as_json(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> list[dict[str, Any]]:
