@@ -102,6 +102,19 @@ def test_the_sweep_over_groups_leaves_out_what_compares_all_pairs(tmp_path: Path
     assert "best at group = 16 with 90.0 %" in drawn.caption
 
 
+def test_a_sweep_has_a_panel_for_each_recipe_and_tells_what_lies_far_below(tmp_path: Path) -> None:
+    """A collapsed run drawn to scale would hide all other differences."""
+    for name in ("toy", "other"):
+        for k, acc in ((1, 0.25), (2, 0.90), (7, 0.91)):
+            make_run(tmp_path, 0, acc, name=name, joint__k=k)
+    picture = sweeps.draw(studies(collect([tmp_path])), sweeps.K).picture
+    assert [axes.get_title() for axes in picture.axes] == ["Accuracy against k (other)", "Accuracy against k (toy)"]
+    for axes in picture.axes:
+        assert "25.0 ↓" in [text.get_text() for text in axes.texts]
+        low, high = axes.get_ylim()
+        assert 80 < low < high < 100
+
+
 def test_kept_results_are_enough_for_accuracies(tmp_path: Path) -> None:
     def keep(place: str, seed: int, systems: dict[str, float], changed: dict[str, Any]) -> None:
         (tmp_path / place).mkdir(exist_ok=True)

@@ -122,8 +122,11 @@ def test_what_is_below_the_paper_is_listed_dataset_by_dataset() -> None:
 
 
 def test_why_a_line_was_not_run_is_told() -> None:
-    not_run = [Unrun("svhn-fast", "too dark.")]
-    assert "Rows of `svhn-fast` that were not run: too dark." in paper_tables.markdown([], not_run)
+    not_run = [Unrun("svhn-fast", "too dark.", changes=("",), instead="held back")]
+    told = paper_tables.markdown([], not_run)
+    assert "Rows of `svhn-fast` that have no number of ours (held back): too dark." in told
+    (line,) = [line for line in told.splitlines() if line.startswith("| with incremental learning | 91.7")]
+    assert line.endswith("| 75.2 ± 4.2 | not run | 95.2 ± 0.2 | held back |")
 
 
 def test_a_sweep_has_the_recipe_s_own_value_among_the_others() -> None:

@@ -232,7 +232,7 @@ def test_benchmarks_that_were_not_run_are_rows_without_ours(tmp_path: Path) -> N
     told = table.markdown([], table.unrun([tmp_path])).splitlines()
     assert "| imagenet | ranking statistics | 82.5 (3 subsets) | not run | – | – | – | – | – |" in told
     unknown = "| imagenet count.new_classes=published | DTC | 77.6 (3 subsets) | not run | – | – | – | – | – |"
-    assert unknown in told and "Rows of `imagenet` that were not run: no images." in told
+    assert unknown in told and "Rows of `imagenet` that have no number of ours (not run): no images." in told
     assert len([line for line in told if "not run |" in line]) == 5 + 4
     (tmp_path / "imagenet" / "seed-0.json").write_text(json.dumps(result(0, 0.8, "imagenet")))
     lines = table.markdown(table.collect([tmp_path]), table.unrun([tmp_path])).splitlines()
@@ -260,6 +260,9 @@ def test_what_was_not_run_may_be_some_systems_and_variants(tmp_path: Path) -> No
     (tmp_path / table.NOT_RUN).write_text(json.dumps(content))
     (row,) = table.unrun_rows(table.unrun([tmp_path]), [])
     assert (row.recipe, row.system, row.paper) == ("cifar10 preset=paper", "ranking statistics", "90.4 ± 0.5")
+    (tmp_path / table.NOT_RUN).write_text(json.dumps(content | {"instead": "held back"}))
+    (other,) = table.unrun_rows(table.unrun([tmp_path]), [])
+    assert (row.ours, other.ours) == ("not run", "held back")
 
 
 def test_no_reason_is_given_for_rows_that_were_run_meanwhile(tmp_path: Path) -> None:

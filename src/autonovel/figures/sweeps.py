@@ -2,8 +2,9 @@
 
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autonovel.errors import UsageError
 from autonovel.figures import style
@@ -11,6 +12,9 @@ from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import Study
 from autonovel.labels import PLAIN
 from autonovel.studies.variants import SWEPT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ GROUP = Sweep(
 )  # fmt: skip
 SWEEPS = (K, GROUP)
 
+FAR_BELOW = 15.0  # points under the median of a panel
 Line = dict[int, dict[int, float]]  # ACC in per cent by value and seed
 
 
@@ -82,7 +87,8 @@ def draw(studies: list[Study], sweep: Sweep) -> Drawn:
     told = "; ".join(_told(label, line, sweep) for label, line in lines.items())
     caption = (
         f"Accuracy on the unlabelled images against {sweep.meaning}; mean over seeds, bars of one standard deviation "
-        f"where there are several, small dots for the single runs. {told}. {sweep.known}"
+        "where there are several, small dots for the single runs, an arrow for what lies far below. "
+        f"{told}. {sweep.known}"
     )
     numbers = {
         label: [
@@ -128,39 +134,64 @@ def _told(label: str, line: Line, sweep: Sweep) -> str:
 
 
 def _picture(lines: dict[str, Line], sweep: Sweep) -> Any:
+    """Return a panel for each recipe, with a line for each version of it."""
     import matplotlib
+
+    of_recipe: dict[str, dict[str, Line]] = {}
+    for label, line in lines.items():
+        of_recipe.setdefault(label.partition(" ")[0], {})[label] = line
+    with matplotlib.rc_context(style.SETTINGS):
+        figure, panels = style.panels(len(of_recipe), 5.4 if len(of_recipe) == 1 else 4.2, 3.5)
+        for axes, (recipe, versions) in zip(panels, of_recipe.items(), strict=True):
+            _panel(axes, versions, sweep)
+            axes.set_title(f"Accuracy against {sweep.title} ({recipe})")
+        panels[0].set_ylabel("ACC on unlabelled images (%)")
+    return figure
+
+
+def _panel(axes: "Axes", versions: dict[str, Line], sweep: Sweep) -> None:
     from matplotlib.ticker import NullLocator
 
-    values = sorted({value for line in lines.values() for value in line})
-    with matplotlib.rc_context(style.SETTINGS):
-        figure, (axes,) = style.panels(1, 5.4, 3.5)
-        for position, (label, line) in enumerate(lines.items()):
-            colour = style.FEW[position % len(style.FEW)]
-            for value, of in line.items():
-                if len(of) > 1:
-                    beside = [1.04 * value] * len(of)
-                    axes.scatter(beside, list(of.values()), s=11, color=colour, alpha=0.55, linewidths=0, zorder=2)
-            axes.errorbar(
-                list(line), [statistics.mean(of.values()) for of in line.values()],
-                [_std(of) or 0.0 for of in line.values()],
-                color=colour, marker=style.mark(position), linestyle=style.LINES[position % 3], markersize=5.5,
-                linewidth=1.6, elinewidth=1.1, capsize=3, label=label, zorder=3,
-            )  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_xticks(values, list(map(str, values)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xlabel(f"{sweep.axis} (log scale)")
-        axes.set_ylabel("ACC on unlabelled images (%)")
-        axes.set_title(f"Accuracy against {sweep.title}" + (f" ({next(iter(lines))})" if len(lines) == 1 else ""))
-        style.plain(axes)
-        if sweep.published in values:
-            axes.axvline(sweep.published, color=style.SOFT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
-            axes.annotate(
-                "the paper's choice", (sweep.published, 0.03), xycoords=("data", "axes fraction"), xytext=(4, 0),
-                textcoords="offset points", color=style.SOFT, fontsize=8,
-            )  # fmt: skip
-        if len(lines) > 1:
-            columns = style.legend_columns(figure, list(lines), 0.75)
-            figure.legend(loc="outside lower center", ncols=columns)
-            figure.set_figheight(figure.get_figheight() + 0.19 * (-(-len(lines) // columns) - 1))  # rows of names
-    return figure
+    means = {
+        label: {value: statistics.mean(of.values()) for value, of in line.items()} for label, line in versions.items()
+    }
+    floor = _floor([mean for of in means.values() for mean in of.values()])
+    # today's recipe first, so that it looks the same in all panels
+    for position, label in enumerate(sorted(versions, key=lambda label: " " in label)):
+        line, colour = versions[label], style.FEW[position % len(style.FEW)]
+        seen = {value: mean for value, mean in means[label].items() if mean >= floor}
+        for value in seen:
+            if len(line[value]) > 1:
+                beside = [1.04 * value] * len(line[value])
+                axes.scatter(beside, [*line[value].values()], s=11, color=colour, alpha=0.55, linewidths=0, zorder=2)
+        axes.errorbar(
+            [*seen], [*seen.values()], [_std(line[value]) or 0.0 for value in seen],
+            color=colour, marker=style.mark(position), linestyle=style.LINES[position % 3], markersize=5.5,
+            linewidth=1.6, elinewidth=1.1, capsize=3, label=label, zorder=3,
+        )  # fmt: skip
+        for value, mean in means[label].items():
+            if mean < floor:
+                axes.annotate(
+                    f"{mean:.1f} ↓", (value, 0.04 + 0.07 * position), xycoords=("data", "axes fraction"),
+                    ha="center", color=colour, fontsize=8,
+                )  # fmt: skip
+    values = sorted({value for line in versions.values() for value in line})
+    axes.set(xscale="log", xlim=(values[0] / 1.25, values[-1] * 1.25))
+    axes.set_xticks(values, list(map(str, values)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(f"{sweep.axis} (log scale)")
+    style.plain(axes)
+    if sweep.published in values:
+        axes.axvline(sweep.published, color=style.SOFT, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+        axes.annotate(
+            "the paper's choice", (sweep.published, 0.03), xycoords=("data", "axes fraction"), xytext=(4, 0),
+            textcoords="offset points", color=style.SOFT, fontsize=8,
+        )  # fmt: skip
+    axes.margins(y=0.25)
+    if len(versions) > 1:
+        axes.legend(loc="upper right", fontsize=8)
+
+
+def _floor(means: Sequence[float]) -> float:
+    """Return the accuracy under which a point is only told, so that it does not flatten all others."""
+    return statistics.median(means) - FAR_BELOW

@@ -39,9 +39,10 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
         named = ", ".join(sorted({str(r["recipe"]) for r in results}))
         raise UsageError(f"these runs are of {named}, none of which is in the paper. Print them without --paper.")
     measured = _measured(rows(results))
+    instead = {name: one.instead for one in not_run for name in one.names}
     lines = []
     for table in TABLES:
-        lines += ["", f"**{table.title}**", "", *_table(table, measured)]
+        lines += ["", f"**{table.title}**", "", *_table(table, measured, instead)]
     for sweep in SWEEPS:
         lines += ["", f"**{sweep.title}**", "", *_sweep(sweep, measured)]
     lines += [*_below(measured), *reasons(not_run, results)]
@@ -55,12 +56,13 @@ def _measured(found: Sequence[Row]) -> Measured:
     return {(row.given, row.system): row for row in earlier} | {(row.recipe, row.system): row for row in found}
 
 
-def _table(table: PaperTable, measured: Measured) -> list[str]:
+def _table(table: PaperTable, measured: Measured, instead: Mapping[str, str]) -> list[str]:
+    """Return a table of the paper; ``instead`` is what stands, by names of runs, in the place of numbers of ours."""
     header = ["", *(text for one in table.datasets for text in (f"{TITLES[one]}: paper", "ours"))]
-    return grid(header, [cells for line in table.lines if (cells := _cells(table, line, measured))])
+    return grid(header, [cells for line in table.lines if (cells := _cells(table, line, measured, instead))])
 
 
-def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
+def _cells(table: PaperTable, line: Line, measured: Measured, instead: Mapping[str, str]) -> list[str]:
     """Return a line's title and, for each dataset, the paper's number and ours; nothing if it need not stand there."""
     found = _found(table, line, measured)
     if not line.asked and not any(found.values()):
@@ -71,8 +73,8 @@ def _cells(table: PaperTable, line: Line, measured: Measured) -> list[str]:
         if row is None and not meant:
             cells += [NONE, NONE]
             continue
-        theirs = _published(table, line, dataset)
-        cells += [_told(table, theirs), _ours(row, line.run_name(dataset), theirs)]
+        theirs, name = _published(table, line, dataset), line.run_name(dataset)
+        cells += [_told(table, theirs), _ours(row, name, theirs) if row else instead.get(name, NOT_RUN)]
     return cells
 
 

@@ -27,7 +27,13 @@ LEGEND = (
     "needs, also those that it took over from another run; most ran beside others on one device."
 )
 NOT_RUN = "not-run.json"  # beside results: rows of the paper's benchmarks that nobody has run yet, and why
-UNRUN: Shape = {"recipe": str, "why": str, "systems": [str], "changes": [str]}  # what such a document says
+UNRUN: Shape = {
+    "recipe": str,
+    "why": str,
+    "systems": [str],
+    "changes": [str],
+    "instead": str,
+}  # what such a document says
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,19 @@ class Unrun:
         why: they were not run.
         systems: whose rows are meant (none named: all that the paper has).
         changes: which of the recipe's variants, by their changed settings, are meant (none named: all that it has).
+        instead: what stands in the place of our numbers.
     """
 
     recipe: str
     why: str
     systems: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    instead: str = "not run"
+
+    @property
+    def names(self) -> list[str]:
+        """Return what the rows that are meant are called."""
+        return [f"{self.recipe} {changes}".rstrip() for changes in self.changes or paper.VARIANTS]
 
 
 def collect(paths: Sequence[Path]) -> list[Results]:
@@ -73,8 +86,16 @@ def unrun(paths: Sequence[Path]) -> list[Unrun]:
     """Return what folders of results say was not run."""
     found = [file for path in paths if path.is_dir() for file in (*path.glob(NOT_RUN), *path.glob(f"*/{NOT_RUN}"))]
     told = [checked(file, read_json(file), UNRUN, ("recipe", "why")) for file in sorted(found)]
-    lists = ("systems", "changes")
-    return [Unrun(one["recipe"], one["why"], *(tuple(one.get(key, ())) for key in lists)) for one in told]
+    return [
+        Unrun(
+            recipe=one["recipe"],
+            why=one["why"],
+            systems=tuple(one.get("systems", ())),
+            changes=tuple(one.get("changes", ())),
+            instead=one.get("instead", Unrun.instead),
+        )
+        for one in told
+    ]
 
 
 def unrun_rows(not_run: Iterable[Unrun], results: Sequence[Results]) -> list[Row]:
@@ -83,14 +104,14 @@ def unrun_rows(not_run: Iterable[Unrun], results: Sequence[Results]) -> list[Row
     out = []
     for one in not_run:
         systems = [system for system in LABELS if not one.systems or system in one.systems]
-        for changes in one.changes or paper.VARIANTS:
-            name = f"{one.recipe} {changes}".rstrip()
+        for name in one.names:
+            changes = name.partition(" ")[2]
             told = {LABELS[system]: str(paper.accuracy(one.recipe, changes, system) or "") for system in systems}
             for system in systems:
                 label = joint_label(system)
                 told[label] = " / ".join(map(str, paper.old_new_all(one.recipe, changes, system) or ()))
             wanted = {label: text for label, text in told.items() if text and (name, label) not in there}
-            out += [Row(name, label, text, "not run", {}, (), (), "", "") for label, text in wanted.items()]
+            out += [Row(name, label, text, one.instead, {}, (), (), "", "") for label, text in wanted.items()]
     return out
 
 
@@ -207,7 +228,11 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
 def reasons(not_run: Iterable[Unrun], results: Sequence[Results]) -> list[str]:
     """Return, in lines of Markdown, why rows of the paper have none of ours; what was run meanwhile needs no reason."""
     left = [one for one in not_run if unrun_rows([one], results)]
-    return [line for one in left for line in ("", f"Rows of `{one.recipe}` that were not run: {one.why}")]
+    return [
+        line
+        for one in left
+        for line in ("", f"Rows of `{one.recipe}` that have no number of ours ({one.instead}): {one.why}")
+    ]
 
 
 def as_json(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> list[dict[str, Any]]:
