@@ -147,7 +147,8 @@ class Joint(Stage):
                              choices=("two", "one"))  # fmt: skip
     consistency_on: str = setting("all", "all: both heads on all images; own: each head on its own", CODE,
                                   choices=("all", "own"))  # fmt: skip
-    consistency_over_classes: str = setting("mean", "mean or sum over the classes", CODE, choices=("mean", "sum"))
+    consistency_over_classes: str = setting("mean", "mean, or sum over the classes: as many times the weight", CODE,
+                                            choices=("mean", "sum"))  # fmt: skip
     weight: float = setting(5.0, "λ, final weight of the consistency", CODE, low=0)
     ramp_epochs: float = setting(50.0, "T, epochs until ramped terms have full weight", CODE, low=0)
     ramp_by: str = setting("step", "the ramp moves every step, or every epoch (published code)",
