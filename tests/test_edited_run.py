@@ -159,7 +159,7 @@ def test_a_damaged_journal_is_told_of(run: EditedRun) -> None:
 
 
 def test_a_locked_run_is_not_edited(run: EditedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autonovel.storage.folder_lock.time.sleep", lambda _: None)
+    monkeypatch.setattr("autonovel.storage.run_folder.MOMENT", 0.0)  # or it would be tried for ten seconds
     monkeypatch.setattr("autonovel.editing.edited.subfolder_lock", lambda path: RunFolder.resume(path))
     with RunFolder.resume(run.folder), pytest.raises(RunFolderError, match="in use"):
         run.rename("new-1", "x")

@@ -1,5 +1,6 @@
 """What the README shows works as printed; so does the page about the benchmarks."""
 
+import functools
 import json
 import re
 import subprocess
@@ -20,6 +21,11 @@ def example(part: str, kind: str = "python") -> str:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
     (found,) = [text for of, text in blocks if of == kind and part in text]
     return str(found)
+
+
+@functools.cache  # pages name the same few commands again and again
+def help_of(*command: str) -> subprocess.CompletedProcess[str]:
+    return autonovel(*command, "--help")
 
 
 @pytest.mark.slow
@@ -56,8 +62,7 @@ def test_every_command_and_option_it_names_exists(page: Path) -> None:
     assert len(lines) >= 6
     for line in lines:
         words = line.split()
-        command = words[:2] if words[0] == "data" else words[:1]
-        shown = autonovel(*command, "--help")
+        shown = help_of(*(words[:2] if words[0] == "data" else words[:1]))
         assert shown.returncode == 0, line
         for option in re.findall(r"--[a-z-]+", line):
             assert option in shown.stdout, (line, option)
