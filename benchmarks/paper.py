@@ -3,8 +3,9 @@
 The list is `paper.toml` beside this file, or another one of that form; a word of its `[words]` stands in commands for
 what it says. A job begins when those it needs are done; one that says so has the GPU to itself, the others share it,
 `--beside` at a time. What is done is not done again, and what was stopped goes on, so the same command may be given as
-often as it takes. `--only 'svhn*'` makes some of the jobs and what they need; `--list` says what is left. DIR holds a
-folder for each dataset, as `autonovel data fetch NAME --to DIR/NAME` leaves it.
+often as it takes. `--only 'svhn*'` makes some of the jobs and what they need; `--list` says what is left; on a machine
+that is lent for a while `--minutes 25` stops in time, and what was begun goes on another day. DIR holds a folder for
+each dataset, as `autonovel data fetch NAME --to DIR/NAME` leaves it.
 
 `--collect benchmarks/results` copies the results there, as `autonovel table` and docs/results.md take them.
 
@@ -14,6 +15,7 @@ Where several processes share an NVIDIA GPU, `nvidia-cuda-mps-control -d` lets t
 import argparse
 import fnmatch
 import json
+import math
 import os
 import re
 import shlex
@@ -100,25 +102,29 @@ def may_start(job: Job, running: Iterable[Job], beside: int) -> bool:
 class Campaign:
     """Carries out jobs; what is done and what was said is in ``out/campaign``."""
 
-    def __init__(self, jobs: Sequence[Job], data: Path, out: Path, beside: int) -> None:
+    def __init__(self, jobs: Sequence[Job], data: Path, out: Path, beside: int, seconds: float = math.inf) -> None:
         self.data, self.out, self.beside = data.resolve(), out.resolve(), beside
         self.notes = self.out / "campaign"
         self.left = [job for job in jobs if not self.done(job.name)]
         self.running: dict[Job, tuple[subprocess.Popen[bytes], float]] = {}
         self.failed: list[str] = []
         self.start = time.monotonic()
+        self.stop = self.start + seconds
 
     def done(self, name: str) -> bool:
         """Tell whether a job is done."""
         return (self.notes / f"{name}.done").exists()
 
     def carry_out(self) -> None:
-        """Make all jobs that can be made; one that fails stops those alone that need it."""
+        """Make all jobs that can be made in the time there is; one that fails stops those alone that need it."""
         self.notes.mkdir(parents=True, exist_ok=True)
         try:
             while self._begin() or self.running:
                 self._end()
                 time.sleep(0.2)
+                if time.monotonic() > self.stop:
+                    self._say(f"time is up: {', '.join(job.name for job in self.running) or 'nothing'} is stopped")
+                    break
         finally:
             for process, _ in self.running.values():  # asked to end: each keeps what it has
                 process.send_signal(signal.SIGINT)
@@ -188,22 +194,25 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="folder of the runs")
     parser.add_argument("--beside", type=int, default=3, help="jobs that share the GPU")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="these jobs; repeatable")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
     parser.add_argument("--list", action="store_true", help="say what is left to do, and do nothing")
     parser.add_argument("--collect", type=Path, metavar="DIR", help="copy the results to DIR, and do nothing else")
     arguments = parser.parse_args()
     if arguments.collect:
         return collect(arguments.out, arguments.collect)
     jobs = wanted(read_jobs(arguments.jobs), arguments.only)
-    campaign = Campaign(jobs, arguments.data, arguments.out, arguments.beside)
+    campaign = Campaign(jobs, arguments.data, arguments.out, arguments.beside, 60 * arguments.minutes)
     if arguments.list:
         for job in jobs:
             print(f"{'done' if campaign.done(job.name) else 'left'}  {job.name}: {job.run}")
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as Ctrl-C: what runs is ended in order
     campaign.carry_out()
-    if campaign.failed or campaign.left:
-        waiting = ", ".join(job.name for job in campaign.left) or "none"
-        sys.exit(f"failed: {', '.join(campaign.failed)}; not begun for want of them: {waiting}")
+    if campaign.failed or campaign.left or campaign.running:
+        stopped, left = ([job.name for job in jobs] for jobs in (campaign.running, campaign.left))
+        states = {"failed": campaign.failed, "stopped": stopped, "not begun": left}
+        told = [f"{state}: {', '.join(names)}" for state, names in states.items() if names]
+        sys.exit("; ".join(told))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -73,6 +74,27 @@ def test_jobs_wait_for_what_they_need_and_what_is_done_is_not_done_again(paper: 
     assert [job.name for job in again.left] == ["fails", "waits"]
     again.carry_out()
     assert not again.failed and not again.left and (out / "waits").exists()
+
+
+SLOW = """
+[[job]]
+name = "slow"
+run = '''python -c "import time; open('{out}/begun', 'x'); time.sleep(120)"'''
+
+[[job]]
+name = "after"
+needs = ["slow"]
+run = "python -c pass"
+"""
+
+
+def test_a_machine_that_is_lent_is_given_back_in_time(tmp_path: Path) -> None:
+    command = [sys.executable, SCRIPT, written(tmp_path, SLOW), "--out", tmp_path, "--minutes", "0.05"]
+    stopped = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (tmp_path / "begun").exists() and "time is up: slow is stopped" in stopped.stdout
+    assert stopped.returncode == 1 and stopped.stderr.strip() == "stopped: slow; not begun: after"
+    listed = subprocess.run([*command, "--list"], capture_output=True, text=True, timeout=100)
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["left", "left"]
 
 
 def test_some_jobs_bring_what_they_need(paper: ModuleType, tmp_path: Path) -> None:
