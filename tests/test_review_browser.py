@@ -121,6 +121,35 @@ def test_a_person_corrects_the_classes(
         assert (out[name]["class_name"], out[name]["status"]) == (wanted, "ok")
 
 
+RANGE_OVER_A_REFRESH = """
+import("/static/tiles.js").then(({ Tiles }) => {
+  const tiles = new Tiles("some images", () => {});
+  document.body.append(tiles.element);
+  const items = [0, 1, 2, 3, 4, 5].map((row) => ({ row, id: `image ${row}`, confidence: 1 }));
+  const press = (key, shiftKey = false) => tiles.pressed({ key, shiftKey, preventDefault() {} });
+  tiles.show(items);
+  ["ArrowRight", "ArrowRight", " "].forEach((key) => press(key));
+  tiles.show(items.slice(1)); // an image before it was moved elsewhere
+  press("ArrowRight", true);
+  tiles.leave();
+  tiles.element.remove();
+  return [...tiles.selected].sort();
+})
+"""
+
+
+def test_the_keyboard_stays_with_its_image_where_others_go(
+    server: tuple[object, str, str],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Edits are shown a moment later: a range that was begun before must not begin at the image behind it."""
+    _, address, token = server
+    with browsing(tmp_path / "profile") as page:
+        page.open(f"{address}/?token={token}")
+        page.wait("document.querySelectorAll('.card').length === 10")
+        assert page.value(RANGE_OVER_A_REFRESH) == [2, 3]
+
+
 def test_another_site_gets_nothing(
     server: tuple[object, str, str],  # noqa: F811
     finished: Path,

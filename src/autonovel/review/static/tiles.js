@@ -33,11 +33,12 @@ export class Tiles {
   leave() { this.listening.abort(); }
 
   show(items) {
-    const there = new Set(items.map((one) => one.row)), focused = this.grid.contains(document.activeElement);
+    const places = new Map(items.map((one, place) => [one.row, place])), focused = this.grid.contains(document.activeElement);
+    // the keyboard stays with its image: where others go meanwhile, its place is that of another
+    const follow = (place) => places.get(this.items[place]?.row) ?? Math.min(place, Math.max(items.length - 1, 0));
+    [this.at, this.anchor] = [follow(this.at), follow(this.anchor)];
     this.items = items;
-    this.selected = new Set([...this.selected].filter((row) => there.has(row)));
-    this.at = Math.min(this.at, Math.max(items.length - 1, 0));
-    this.anchor = this.at;
+    this.selected = new Set([...this.selected].filter((row) => places.has(row)));
     this.layout();
     if (focused) this.goTo(this.at);
     this.told();
