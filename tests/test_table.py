@@ -30,6 +30,11 @@ def test_mean_and_deviation_beside_the_paper() -> None:
     )  # fmt: skip
 
 
+def test_seeds_that_follow_each_other_are_told_by_their_ends() -> None:
+    (row,) = table.rows([result(seed, 0.9) for seed in (8, 0, 1, 2, 3, 7)])
+    assert row.cells()[5] == "0–3, 7, 8"
+
+
 def test_one_run_has_no_deviation_and_an_unknown_recipe_no_paper() -> None:
     (row,) = table.rows([result(0, 0.5, recipe="mine")])
     assert (row.ours, row.paper) == ("50.0", "–")

@@ -19,14 +19,9 @@ def _with_changes(results: Results, changed: Mapping[str, Any] | None) -> str:
     return f"{results['recipe']} {changes_in_words(with_effect(changed or {}))}".rstrip()
 
 
-def name_as_asked(results: Results) -> str:
-    """Return the recipe with what the caller changed, also where it has changed itself since."""
-    return _with_changes(results, results.get("given", results.get("changed")))
-
-
 def name_then(runs: Sequence[Results]) -> str:
     """Return what the callers asked for, where the recipe has changed itself since; nothing where it has not."""
-    asked = {name_as_asked(r) if "given" in r else "" for r in runs}
+    asked = {_with_changes(r, r["given"]) if "given" in r else "" for r in runs}
     return asked.pop() if len(asked) == 1 else ""
 
 

@@ -15,7 +15,7 @@ from autonovel.tables.paper_layout import INCREMENTAL, OURS, SMALL, SWEEPS, TABL
 from autonovel.tables.row import Row, spread
 from autonovel.tables.table import Unrun, joint_label, reasons, rows
 
-NOT_RUN = "not run"
+NOT_RUN = Unrun.instead  # where nothing else is said
 NONE = "–"
 CLEARLY_LESS = 3.0  # points below the paper
 LESS = "▼ "
