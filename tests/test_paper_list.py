@@ -97,11 +97,73 @@ def test_a_machine_that_is_lent_is_given_back_in_time(tmp_path: Path) -> None:
     assert [line.split()[0] for line in listed.stdout.splitlines()] == ["left", "left"]
 
 
-def test_some_jobs_bring_what_they_need(paper: ModuleType, tmp_path: Path) -> None:
+def test_some_jobs_bring_what_they_need_in_the_order_they_are_named(paper: ModuleType, tmp_path: Path) -> None:
     jobs = paper.read_jobs(written(tmp_path))
     assert [job.name for job in paper.wanted(jobs, ["b-*"])] == ["first", "b-second"]
-    assert [job.name for job in paper.wanted(jobs, ["waits"])] == ["first", "a-second", "fails", "waits"]
+    assert [job.name for job in paper.wanted(jobs, ["waits"])] == ["fails", "first", "a-second", "waits"]
+    assert [job.name for job in paper.wanted(jobs, ["fails", "b-*", "*"])] == [
+        "fails", "first", "b-second", "a-second", "waits",
+    ]  # fmt: skip
     assert paper.wanted(jobs, []) == jobs
+
+
+TRAININGS = """
+[[job]]
+name = "{set}-{seed}"
+sets = ["svhn", "cifar10"]
+seeds = [3, 4]
+run = "autonovel reproduce {set}-fast --data {data}/{set} --first-seed {seed}"
+
+[[job]]
+name = "{set}-count"
+sets = ["svhn"]
+needs = ["{set}-4"]
+run = "autonovel count {out}/{set}"
+"""
+
+
+def test_a_job_is_made_for_every_set_and_seed(paper: ModuleType, tmp_path: Path) -> None:
+    jobs = paper.read_jobs(written(tmp_path, TRAININGS))
+    assert [job.name for job in jobs] == ["svhn-3", "cifar10-3", "svhn-4", "cifar10-4", "svhn-count"]
+    assert jobs[2].run == "autonovel reproduce svhn-fast --data {data}/svhn --first-seed 4"
+    assert jobs[4].needs == ("svhn-4",)
+    assert [job.dataset for job in jobs] == ["svhn", "cifar10", "svhn", "cifar10", None]
+
+
+def test_a_rehearsal_changes_settings_of_trainings_alone(paper: ModuleType, tmp_path: Path) -> None:
+    jobs = paper.read_jobs(written(tmp_path, TRAININGS))
+    changes = ["data.per_class=30", 'data.new=["a", "b"]']
+    trained, counted = (shlex.split(jobs[place].command(Path("d"), Path("o"), changes)) for place in (0, 4))
+    assert trained[-4:] == ["--set", changes[0], "--set", changes[1]] and trained[-5] == "3"
+    assert counted[-2:] == ["count", "o/svhn"]
+
+
+def test_a_dataset_that_is_not_there_is_told_before_anything_begins(tmp_path: Path) -> None:
+    (tmp_path / "svhn").mkdir()
+    command = [sys.executable, SCRIPT, written(tmp_path, TRAININGS), "--data", tmp_path, "--out", tmp_path / "out"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert told.returncode == 1 and not (tmp_path / "out").exists()
+    assert f"{tmp_path / 'cifar10'} is not there, which cifar10-3 and 1 more jobs read" in told.stderr
+    assert f"autonovel data fetch cifar10 --to {tmp_path / 'cifar10'}" in told.stderr
+
+
+AWAITED = """
+[[job]]
+name = "reads"
+run = '''python -c "open('{out}/read', 'x')" --data {data}/late'''
+
+[[job]]
+name = "brings"
+run = '''python -c "import os; os.mkdir('{data}/late')"'''
+"""
+
+
+def test_jobs_wait_for_data_that_are_still_to_come(paper: ModuleType, tmp_path: Path) -> None:
+    jobs = paper.read_jobs(written(tmp_path, AWAITED))
+    campaign = paper.Campaign(jobs, tmp_path, tmp_path / "out", beside=2, wait_for_data=True)
+    assert campaign.missing() == {"late": ["reads"]}
+    campaign.carry_out()
+    assert (tmp_path / "out" / "read").exists() and not campaign.failed and not campaign.left
 
 
 def test_who_shares_the_gpu(paper: ModuleType) -> None:
