@@ -12,11 +12,13 @@ from PIL import Image
 
 from autonovel import augment, cached_views, networks, recipe
 from autonovel.augment import Augmentation
+from autonovel.commands.training import run_recipe
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.delivered import load_model
 from autonovel.embedding import Embedding, embed
 from autonovel.errors import GuardError, UsageError
+from autonovel.manner import Manner
 from autonovel.networks import Adapted, Model
 from autonovel.training.display import Silent
 from runs import autonovel
@@ -222,6 +224,32 @@ def write_photos(root: Path, per_class: int = 12) -> Path:
 
 SHORT = ["data.size=40", "supervised.epochs=2", "supervised.batch_size=8", "joint.epochs=3", "joint.batch_size=16",
          "centres.batch_size=16", "run.map_points=40"]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_variants_of_a_run_take_its_features_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = write_photos(tmp_path / "photos")
+    sets = [*SHORT, f"data.path={photos}", 'run.systems=["rankstats"]', "data.workers=1", "run.report=false"]
+    run_recipe("photos", tmp_path / "run", 0, sets, Manner("cpu", keep_going=True))
+    capsys.readouterr()
+
+    def never(*_: object) -> None:
+        raise AssertionError("features were computed anew")
+
+    monkeypatch.setattr(cached_views, "_views", never)
+    beside = Manner("cpu", keep_going=True, bases=(tmp_path / "run",))
+    run_recipe("photos", tmp_path / "other", 0, [*sets, "joint.k=3"], beside)
+    told = capsys.readouterr().out
+    assert "Stage 0-features is shared with" in told and "Stage 2-supervised is shared with" in told
+    run_recipe("photos", tmp_path / "longer", 0, [*sets, "supervised.epochs=3"], beside)
+    told = capsys.readouterr().out
+    assert "Stage 0-features is shared with" in told and "2-supervised is shared" not in told
+    others = [(0, "data.per_class=10"), (0, "pretrain.augment.brightness=0.1"), (1, "joint.k=3")]
+    for place, (seed, change) in enumerate(others):  # other images, other views, other draws
+        with pytest.raises(AssertionError, match="features were computed anew"):
+            run_recipe("photos", tmp_path / f"anew-{place}", seed, [*sets, change], beside)
 
 
 @pytest.mark.slow

@@ -142,23 +142,38 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     """Copy the finished stages 1 and 2 of the run at ``base`` into the one at ``folder``, if they may share them.
 
     So are the count of the new classes, which rests on these stages, the similarity network of KCL and MCL, and the
-    joint training that incremental learning comes after. Where only stage 2 differs, stage 1 is shared. Returns the
-    names of the stages taken over.
+    joint training that incremental learning comes after. Where only stage 2 differs, stage 1 is shared, or the features
+    of a pretrained network. Returns the names of the stages taken over.
     """
     if folder == base or not (base / "run.json").exists():
         return []
     own, others = check_format(folder), check_format(base)
+    if not may_share(own, others, STAGE_1):
+        return []
+    features = _adopt_features(folder, base) if own["digest"] == others["digest"] else []
     if not may_share(own, others):
-        return _copied("1-*", folder, base) if may_share(own, others, STAGE_1) else []
+        return features + _copied("1-*", folder, base)
     _adopt_count(folder, base)
     _adopt_stage_without_probes(folder, base)
-    taken = _copied("[12]-*", folder, base)
+    taken = features + _copied("[12]-*", folder, base)
     if _may_share_similarity(own, others) and adopt_similarity(folder, base):
         taken.append(SIMILARITY)
     first = system_folder(folder, GROWN, own.get("primary")) / "stages" / JOINT_FIRST
     if _may_share_joint(own, others) and adopt_joint(first, base):
         taken.append(JOINT_FIRST)
     return taken
+
+
+def _adopt_features(folder: Path, base: Path) -> list[str]:
+    """Copy what a pretrained network said of the images; test images, which no checksum tells apart, it sees again."""
+    from autonovel.cached_views import FEATURES
+
+    missing = [
+        path for path in sorted((base / FEATURES).glob("images-*")) if not (folder / FEATURES / path.name).exists()
+    ]
+    for path in missing:
+        replace_file(folder / FEATURES / path.name, path.read_bytes())
+    return [FEATURES.name] if missing else []
 
 
 def _copied(pattern: str, folder: Path, base: Path) -> list[str]:
