@@ -102,7 +102,10 @@ def wanted(jobs: Sequence[Job], patterns: Sequence[str]) -> list[Job]:
             chosen[name] = by_name[name]
 
     for pattern in patterns or ["*"]:
-        for name in fnmatch.filter(by_name, pattern):
+        found = fnmatch.filter(by_name, pattern)
+        if not found:
+            sys.exit(f"no job of the list is called {pattern}; --list names them all.")
+        for name in found:
             take(name)
     return list(chosen.values())
 
@@ -163,7 +166,7 @@ class Campaign:
                     break
         finally:
             for process, _ in self.running.values():  # asked to end: each keeps what it has
-                process.send_signal(signal.SIGINT)
+                process.terminate()  # not by SIGINT, to which a job of a campaign in the background is deaf
             for process, _ in self.running.values():
                 process.wait()
 
@@ -202,7 +205,9 @@ class Campaign:
             self._say(f"{job.name}: {said} after {time.monotonic() - start:.0f} s; {len(self.left)} jobs wait")
 
     def _environment(self, job: Job) -> dict[str, str]:
-        mine = {"OMP_NUM_THREADS": str(max(1, usable_cores() // (self.beside + 1)))}
+        mine = {}
+        if job.gpu != "alone":
+            mine["OMP_NUM_THREADS"] = str(max(1, usable_cores() // (self.beside + 1)))
         if job.gpu == "part":
             mine["CUDA_MPS_CLIENT_PRIORITY"] = "1"  # the lower of two, so that what takes most of the GPU gets it
         return mine | os.environ

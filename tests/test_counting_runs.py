@@ -59,6 +59,7 @@ def test_count_tells_estimate_range_assumptions_time_and_place(counted: tuple[Pa
         (1, 0.0, 2, " (at least two are needed to go on)"),
         (20, 0.15, 23, " Training goes on with 23 of them, 15% to spare (count.spare)."),
         (21, 0.15, 25, " Training goes on with 25 of them, 15% to spare (count.spare)."),  # rounded up
+        (50, 0.1, 55, " Training goes on with 55 of them, 10% to spare (count.spare)."),  # not by a rounding error
     ],
 )
 def test_training_takes_the_estimate_and_what_is_to_spare(estimate: int, spare: float, number: int, said: str) -> None:

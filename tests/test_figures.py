@@ -429,3 +429,24 @@ def test_runs_of_other_systems_do_not_stand_in_the_way_of_the_figures(tmp_path: 
     make_run(tmp_path, 0)
     make_run(tmp_path, 0, run__systems=["dtc"])
     assert len(study(tmp_path).only()) == 1
+
+
+def test_what_changed_for_another_system_than_the_first_one_is_seen(tmp_path: Path) -> None:
+    make_run(tmp_path, 0, name="cifar10-fast", primary="kmeans", run__systems=["kmeans", "rankstats"], joint__k=7)
+    (run,) = collect([tmp_path])
+    assert run.changed == {"joint.k": 7}
+
+
+def test_the_mean_over_parts_is_one_run_and_logs_are_none(tmp_path: Path) -> None:
+    whole = tmp_path / "omniglot-fast-seed0"
+    for part in ("Keble", "ULOG"):
+        (whole / part).mkdir(parents=True)
+        make_run(whole / part)
+    systems = {"rankstats": {"acc": 0.9, "nmi": 0.5, "ari": 0.5}}
+    mean = {"recipe": "omniglot-fast", "seed": 0, "systems": systems, "seconds": {"total": 1.0}, "changed": {}}
+    (whole / "results.json").write_text(json.dumps(mean))
+    log = tmp_path / "omniglot-fast-seed0.log"
+    log.write_text("what it said")
+    for paths in ([whole], [tmp_path], [whole, log]):
+        (run,) = collect(paths)
+        assert run.accuracy("rankstats") == 90.0 and run.recipe == "omniglot-fast"

@@ -258,6 +258,17 @@ def test_settings_of_what_is_done_do_not_change(tmp_path: Path) -> None:
     assert not remedies.may_change(tmp_path, facts, ["incremental.lr"])
 
 
+def test_dtc_may_go_on_gentler_though_its_start_is_finished(tmp_path: Path) -> None:
+    write_json(tmp_path / "stages" / "3-dtc-start" / remedies.FINISHED, {})
+    write_json(tmp_path / "stages" / "4-dtc" / remedies.STOPPED, {})
+    facts = {"primary": "dtc"}
+    assert remedies.stopped(tmp_path)
+    assert remedies.may_change(tmp_path, facts, [remedies.rate_of("4-dtc", "dtc"), "dtc.weight"])
+    assert not remedies.may_change(tmp_path, facts, ["dtc.start_lr"])
+    write_json(tmp_path / "stages" / "4-dtc" / remedies.FINISHED, {})
+    assert not remedies.may_change(tmp_path, facts, ["dtc.lr"])
+
+
 def test_a_finished_stage_keeps_the_rate_it_had_when_another_section_gets_a_lower_one(tmp_path: Path) -> None:
     """[incremental] has [joint]'s rate unless it has one; it is done, and the advice is to lower joint.lr."""
     place = tmp_path / "run"

@@ -90,7 +90,8 @@ run = "python -c pass"
 
 def test_a_machine_that_is_lent_is_given_back_in_time(tmp_path: Path) -> None:
     command = [sys.executable, SCRIPT, written(tmp_path, SLOW), "--out", tmp_path, "--minutes", "0.05"]
-    stopped = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    in_the_background = ["bash", "-c", '"$@" & wait $!', "bash", *command]  # where shells have SIGINT ignored
+    stopped = subprocess.run(in_the_background, capture_output=True, text=True, timeout=100)
     assert (tmp_path / "begun").exists() and "time is up: slow is stopped" in stopped.stdout
     assert stopped.returncode == 1 and stopped.stderr.strip() == "stopped: slow; not begun: after"
     listed = subprocess.run([*command, "--list"], capture_output=True, text=True, timeout=100)
@@ -105,6 +106,8 @@ def test_some_jobs_bring_what_they_need_in_the_order_they_are_named(paper: Modul
         "fails", "first", "b-second", "a-second", "waits",
     ]  # fmt: skip
     assert paper.wanted(jobs, []) == jobs
+    with pytest.raises(SystemExit, match=r"no job of the list is called third\*"):
+        paper.wanted(jobs, ["first", "third*"])
 
 
 TRAININGS = """

@@ -121,6 +121,15 @@ def test_what_is_below_the_paper_is_listed_dataset_by_dataset() -> None:
     assert "Below the paper" not in paper_tables.markdown(runs[2:])
 
 
+def test_the_method_at_full_length_is_listed_by_however_little_and_a_recipe_alone_once() -> None:
+    runs = [result("omniglot", 0, "rankstats", 0.890), result("imagenet", 0, "rankstats", 0.824)]
+    below = paper_tables.markdown(runs).split("**Below the paper**")[1].splitlines()
+    assert [line for line in below if line.startswith(("| Omni", "| Image"))] == [
+        "| OmniGlot | ranking statistics, *full length* | 89.1 | ▼ 89.0 (1) |",
+        "| ImageNet | ranking statistics | 82.5 (3 subsets) | ▼ 82.4 (1) |",
+    ]
+
+
 def test_why_a_line_was_not_run_is_told() -> None:
     not_run = [Unrun("svhn-fast", "too dark.", changes=("",), instead="held back")]
     told = paper_tables.markdown([], not_run)

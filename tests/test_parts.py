@@ -15,10 +15,10 @@ import omniglot_tree
 from autonovel import recipe
 from autonovel.commands.reproduce import reproduce_recipe
 from autonovel.counting.counting import wanted
-from autonovel.errors import AutonovelError, UsageError
+from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.manner import Manner
 from autonovel.storage.documents import read_json
-from autonovel.studies import variants
+from autonovel.studies import part_runs, variants
 from autonovel.studies.parts import mean, parts_of
 from autonovel.studies.side_by_side import RunOrder, carry_out
 from autonovel.studies.variants import Variant
@@ -279,6 +279,24 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
             carry_out([bad, *good], beside, Console())
         assert all((order.folder / "results.json").exists() for order in good)
         assert "bad: error" in capsys.readouterr().out.replace("error: bad: ", "bad: error")
+
+
+def test_a_part_that_collapses_stops_neither_the_others_nor_other_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[tuple[int, str]]()
+
+    def collapse(orders: list[RunOrder], beside: int, console: object) -> None:
+        made.extend((order.seed, order.folder.name) for order in orders)
+        raise GuardError("collapsed")
+
+    monkeypatch.setattr(part_runs, "carry_out", collapse)
+    for systems, parts in (('["kcl"]', 20), ('["rankstats"]', 1)):  # with the first part whole, or what all need of it
+        made.clear()
+        with pytest.raises(GuardError):
+            reproduce_recipe("omniglot-fast", range(2), tmp_path, [f"run.systems={systems}"], CPU)
+        assert [seed for seed, _ in made] == [0] * parts + [1] * parts
+    assert not list(tmp_path.iterdir())  # where nothing was begun, no time was spent
 
 
 def test_a_process_that_dies_is_told_of(tmp_path: Path) -> None:

@@ -156,6 +156,18 @@ def test_what_a_run_lacks_is_said(corrected: Path) -> None:
         go_on(corrected)
 
 
+def test_the_next_folder_lies_beside_the_run_wherever_one_stands(
+    corrected: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corrected)
+    beside = corrected.parent / next_name(corrected.name)
+    beside.mkdir()
+    (beside / "run.json").write_text("{}")
+    with pytest.raises(AutonovelError, match="--overwrite"):  # it stands in the way
+        refine(Path(), device="cpu")
+    assert not [path for path in corrected.iterdir() if "refined" in path.name]
+
+
 def test_the_next_folder_has_the_next_name() -> None:
     names = ["demo-seed0"]
     for _ in range(3):

@@ -1,19 +1,23 @@
 """Seeds and variants of a recipe: which are made, beside each other or not, and what one that collapses does."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 from typer.testing import CliRunner
 
 from autonovel.cli import app
 from autonovel.commands import reproduce as reproduce_command
 from autonovel.commands.reproduce import reproduce_recipe
+from autonovel.commands.training import run_recipe
 from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.manner import Manner
 from autonovel.studies import side_by_side
-from autonovel.studies.side_by_side import RunOrder
-from autonovel.studies.variants import sweep
+from autonovel.studies.side_by_side import RunOrder, carry_out
+from autonovel.studies.variants import adopt_stages, sweep
 from runs import TINY
 
 CPU = Manner("cpu")
@@ -82,3 +86,54 @@ def test_a_full_device_is_an_error_of_one_run_that_says_what_to_do(
     order = RunOrder(str(TINY), tmp_path / "one", 0, (), CPU)
     with pytest.raises(AutonovelError, match=r"^CUDA out of memory.* try a smaller --beside\.$"):
         side_by_side._make_quietly(order)
+
+
+def test_a_stopped_variant_goes_on_gentler_and_finished_runs_keep_their_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reproduce_recipe(str(TINY), [0], tmp_path, QUICK, CPU)
+    variants = sweep("k", [2])
+    with pytest.raises(GuardError):
+        run_recipe(str(TINY), tmp_path / "tiny-k2-seed0", 0, [*QUICK, "joint.lr=1e30"], CPU, variants[0])
+    before = (tmp_path / "tiny-seed0" / "run.json").read_bytes()
+    capsys.readouterr()
+    reproduce_recipe(str(TINY), [0], tmp_path, [*QUICK, "joint.lr=0.05"], CPU, variants)
+    assert (tmp_path / "tiny-k2-seed0" / "results.json").exists()
+    assert (tmp_path / "tiny-seed0" / "run.json").read_bytes() == before
+    rows = {line.split("|")[1] for line in capsys.readouterr().out.splitlines() if line.startswith("| tiny")}
+    assert {("joint.k=2" in row, "joint.lr=0.05" in row) for row in rows} == {(False, False), (True, True)}
+    with pytest.raises(UsageError, match=r"joint\.lr"):  # nothing is stopped any more: settings are compared
+        reproduce_recipe(str(TINY), [0], tmp_path, [*QUICK, "joint.lr=0.05"], CPU, variants)
+
+
+def test_what_is_no_collapse_is_told_before_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = iter([GuardError("collapsed"), UsageError("no images"), GuardError("collapsed too")])
+
+    def fail(*_: object, **__: object) -> None:
+        raise next(errors)
+
+    monkeypatch.setattr(side_by_side, "_make", fail)
+    with pytest.raises(UsageError, match="no images"):
+        carry_out([RunOrder(str(TINY), tmp_path / str(n), n, (), CPU) for n in range(3)], 1, Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--method", "kmeans", "--set", 'run.systems=["rankstats"]'], r'run\.systems is \["rankstats"\] by --set'),
+        (["--no-self-supervision", "--set", "pretrain.kind=none"], r'pretrain\.kind is "none" by --set'),
+        (["--new-classes", "3", "--set", "count.new_classes=4"], r'count\.new_classes is "4" by --set and "3"'),
+        (["--sweep-k", "2", "--set", 'run.systems=["kmeans"]'], r"give no run\.systems"),
+    ],
+)
+def test_what_is_said_twice_and_differs_is_refused(tmp_path: Path, options: list[str], said: str) -> None:
+    told = CliRunner().invoke(app, ["reproduce", str(TINY), "--out", str(tmp_path), *options])
+    assert told.exit_code == 2 and re.search(said, " ".join(told.output.split())) and not list(tmp_path.iterdir())
+
+
+def test_a_damaged_run_beside_it_is_left_alone(tmp_path: Path) -> None:
+    reproduce_recipe(str(TINY), [0], tmp_path, QUICK, CPU)
+    for name, content in (("older", {"format": 0}), ("torn", {"format": 1, "recipe": {"name": "tiny"}})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps(content))
+        assert adopt_stages(tmp_path / "tiny-seed0", tmp_path / name) == []

@@ -136,6 +136,15 @@ def test_reproduce_runs_seeds_resumes_and_prints_the_table(tmp_path: Path) -> No
     assert json.loads(shown.stdout)[0]["seeds"] == [0]
 
 
+def test_time_counts_all_stages_of_a_system_also_where_the_total_is_another_one_s() -> None:
+    seconds = {"rotation": 90.0, "supervised": 10.0, "rankstats": 60.0, "kmeans": 1.0, "total": 120.0}
+    scores = {"acc": 0.8, "nmi": 0.5, "ari": 0.5}
+    one = result(0, 0.8, seconds=seconds) | {"systems": {"rankstats": scores, "kmeans": scores}}
+    assert {row.system: row.seconds for row in table.rows([one])} == {
+        "ranking statistics": (160.0,), "k-means on stage-2 features": (120.0,),
+    }  # fmt: skip
+
+
 def test_ablations_stand_beside_the_paper_s() -> None:
     changed = {"joint.ce": False, "run.systems": ["rankstats"]}
     (row,) = table.rows([result(0, 0.8, changed=changed)])

@@ -83,10 +83,11 @@ def add_run_commands(app: typer.Typer) -> None:
         with plain_errors():
             from autonovel.commands.training import run_recipe
             from autonovel.manner import Manner
-            from autonovel.studies.variants import of_systems
+            from autonovel.studies.variants import of_systems, refuse_said_twice
 
             manner = Manner(device, resume, overwrite, keep_going, _stages(stages))
             systems = of_systems(method or [], not no_self_supervision)
+            refuse_said_twice(systems, sets or [])
             run_recipe(recipe, out, seed, _changes(sets, data, new_classes), manner, systems, together=True)
 
     @app.command()

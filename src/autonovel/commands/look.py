@@ -177,7 +177,9 @@ def draw_figures(paths: list[Path], to: Path, pair: str) -> None:
         what = f"{listed(names, most=3)} {'was' if len(names) == 1 else 'were'}"
         console.print(f"{what} left out: {reason}", highlight=False, soft_wrap=True, markup=False)
     others = ", and the name of every figure that was left out," if written.left_out else ""
-    console.print(f"The numbers behind them{others} are in {to / 'figures.json'}.", highlight=False, soft_wrap=True)
+    console.print(
+        f"The numbers behind them{others} are in {to / 'figures.json'}.", highlight=False, soft_wrap=True, markup=False
+    )
     if not written.files:
         raise UsageError("none of the figures can be drawn from these runs; the reasons are above.")
 

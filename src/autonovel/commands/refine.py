@@ -54,7 +54,8 @@ def refine(
     """
     manner = Manner(device, resume, overwrite, keep_going, started=time.monotonic())
     run = open_run(folder)
-    target = out or folder.parent / next_name(folder.resolve().name)
+    beside = folder if folder.name not in ("", "..") else folder.resolve()
+    target = out or beside.parent / next_name(folder.resolve().name)
     if target.resolve() == folder.resolve():
         raise UsageError(f"--out is {target}, the run that is refined; it stays as it is. Choose another folder.")
     manner.check_place(target)

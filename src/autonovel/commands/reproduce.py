@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,15 @@ from autonovel.storage.documents import read_json
 from autonovel.studies.part_runs import run_parts
 from autonovel.studies.parts import parts_of
 from autonovel.studies.side_by_side import RunOrder, carry_out
-from autonovel.studies.variants import FULL_VARIANT, Variant, folder_name, siblings, that_apply, that_differ
+from autonovel.studies.variants import (
+    FULL_VARIANT,
+    Variant,
+    folder_name,
+    refuse_said_twice,
+    siblings,
+    that_apply,
+    that_differ,
+)
 
 STUDIED = "rankstats"
 
@@ -41,6 +49,11 @@ def reproduce_recipe(
             "--ablations, --sweep-k and --sweep-group study ranking statistics; give them without --method, "
             "--no-self-supervision and --label."
         )
+    refuse_said_twice(systems, sets)
+    if compared and "run.systems" in recipe.parse_overrides(sets):
+        raise UsageError(
+            "--ablations, --sweep-k and --sweep-group study ranking statistics alone; give no run.systems."
+        )
     settings = recipe.load(name, sets).recipe
     label, parts = settings.name, parts_of(settings)
     applied = that_apply(compared, settings.pretrain.kind)
@@ -57,21 +70,25 @@ def reproduce_recipe(
         own = replace(manner, bases=tuple(bases))
         return RunOrder(name, folder, seed, (*sets, *changes), own, variant)
 
+    every = [out / folder_name(label, variant, seed) for seed in seeds for variant in (systems, *applied)]
+    settled = _settled(every)
+
     def made(variants: Iterable[Variant]) -> list[RunOrder]:
-        return [order(seed, variant) for seed in seeds for variant in variants]
+        orders = [order(seed, variant) for seed in seeds for variant in variants]
+        return [one for one in orders if one.folder not in settled]
 
     collapses: list[GuardError] = []
     if parts is not None:
         for one in made((systems, *applied)):
-            run_parts(parts, one, beside)
+            collapses += _collapsed(lambda one=one: run_parts(parts, one, beside))  # type: ignore[misc]
     elif beside == 1:
         for place, (seed, variant) in enumerate(itertools.product(seeds, (systems, *applied))):
             started = None if place else manner.started  # the time of the first counts from the start of the process
-            collapses += _carried_out([replace(order(seed, variant), started=started)], 1)
+            if (one := order(seed, variant)).folder not in settled:
+                collapses += _carried_out([replace(one, started=started)], 1)
     else:
         for variants in (systems,), applied:  # the latter take over what the former have trained
             collapses += _carried_out(made(variants), beside)
-    every = [out / folder_name(label, variant, seed) for seed in seeds for variant in (systems, *applied)]
     finished = [folder for folder in every if (folder / "results.json").exists()]
     if finished:
         print_table(finished, as_json=False)
@@ -89,10 +106,26 @@ def _of_study(folder: Path) -> str:
     return f"run.systems={json.dumps(there if STUDIED in there else [STUDIED])}"
 
 
+def _settled(folders: Sequence[Path]) -> set[Path]:
+    """Return the finished ones of some runs, if a guard has stopped another of them.
+
+    That one may go on with gentler settings, which are none of theirs: they are not even compared.
+    """
+    from autonovel import record  # late: it needs torch
+    from autonovel.training.remedies import stopped
+
+    there = [folder for folder in folders if (folder / "run.json").exists()]
+    return {folder for folder in there if record.finished(folder)} if any(map(stopped, there)) else set()
+
+
 def _carried_out(orders: Sequence[RunOrder], beside: int) -> list[GuardError]:
     """Make some runs; return what ended one that collapsed, as the others need not fare alike."""
+    return _collapsed(lambda: carry_out(orders, beside, Console()))
+
+
+def _collapsed(work: Callable[[], None]) -> list[GuardError]:
     try:
-        carry_out(orders, beside, Console())
+        work()
     except GuardError as error:
         return [error]
     return []

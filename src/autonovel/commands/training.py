@@ -50,7 +50,7 @@ def run_recipe(
         console = console or Console(quiet=not ranks.first)
     console = console or Console()
     if announced:
-        console.print(f"Writes {folder}.", highlight=False, soft_wrap=True)
+        console.print(f"Writes {folder}.", highlight=False, soft_wrap=True, markup=False)
     else:
         _announce(console, loaded, folder)
     train_run(loaded, folder, seed, manner, console=console, together=ranks)
@@ -116,7 +116,7 @@ def train_run(
     def lock() -> RunFolder:
         going_on = manner.resume and folder.exists()
         if manner.resume and not going_on:
-            console.print(f"{folder} does not exist yet: starting from the beginning.", highlight=False)
+            console.print(f"{folder} does not exist yet: starting from the beginning.", highlight=False, markup=False)
         return RunFolder.resume(folder) if going_on else RunFolder.create(folder, manner.overwrite)
 
     def begin() -> bool:
@@ -146,12 +146,12 @@ def train_run(
             if ranks.first:
                 discard_cache(folder)  # which a kill just after the end may have left
                 discard_leftovers(folder)
-                console.print(f"{folder} is finished; nothing was left to do.", highlight=False)
+                console.print(f"{folder} is finished; nothing was left to do.", highlight=False, markup=False)
                 print_results(console, read_results(folder / "results.json"))
             return folder
         for base in manner.bases:
             for stage in adopt_stages(folder, base):
-                console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True)
+                console.print(f"Stage {stage} is shared with {base}.", highlight=False, soft_wrap=True, markup=False)
         if carried:
             carried.take_features(folder, settings, train, display)
         try:
@@ -163,11 +163,11 @@ def train_run(
     if outcome is None:
         last = max(manner.stages)
         done = f"Stage {last} is done in {folder}; the same command with --resume and later --stages goes on."
-        console.print(done, highlight=False, soft_wrap=True)
+        console.print(done, highlight=False, soft_wrap=True, markup=False)
         return folder
     print_results(console, outcome.results)
     look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
-    console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True)
+    console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True, markup=False)
     return folder
 
 

@@ -63,7 +63,7 @@ def _counted_before(job: Job) -> dict[str, Any] | None:
 
 def taken(found: dict[str, Any], settings: Count) -> int:
     """Return the number of classes to train with, given what a count found: the estimate and what is to spare."""
-    return max(math.ceil(int(found["estimate"]) * (1 + settings.spare)), 2)
+    return max(math.ceil(round(int(found["estimate"]) * (1 + settings.spare), 9)), 2)  # 50 + 10 % are 55, not 56
 
 
 def why_taken(number: int, found: dict[str, Any], settings: Count) -> str:

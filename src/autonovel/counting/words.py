@@ -121,7 +121,8 @@ def _assumed(job: Job, settings: Count, chosen: Probes, found: Estimate) -> list
             "classes fall into groups, the lower of the two may count the groups."
         )
     if found.curve.candidate >= max(found.curve.seen):
-        said.append(f"The count stands at the largest number considered, {found.curve.candidate}: raise count.most.")
+        more = "raise count.most" if max(found.curve.seen) >= settings.most else "there are too few images for more"
+        said.append(f"The count stands at the largest number considered, {found.curve.candidate}: {more}.")
     else:
         said.append(f"There are at most {max(found.curve.seen)} new classes.")
     return said

@@ -14,6 +14,8 @@ from autonovel.storage.documents import read_json
 from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import system_folder
 from autonovel.storage.shapes import RESULTS, checked, kept_results, read_results, run_facts
+from autonovel.studies.parts import RESULTS as MEAN
+from autonovel.studies.side_by_side import LOG
 from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
 from autonovel.tables.naming import changes_in_words
@@ -104,8 +106,16 @@ def collect(paths: Sequence[Path]) -> list[Run]:
     """Return the runs at ``paths``: run folders, or folders that hold such or the results of runs."""
     found: dict[Path, list[Run]] = {}  # a run named twice counts once
     for path in paths:
-        folders = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
-        files = kept_results(path)
+        if path.suffix == LOG and path.is_file():  # of runs beside each other, where a shell has named all there is
+            continue
+        if (path / "run.json").exists():
+            folders, files = [path], kept_results(path)
+        elif (path / MEAN).exists():  # whose parts are no runs of a study
+            folders, files = [], [path / MEAN]
+        else:
+            folders = sorted(run.parent for run in path.glob("*/run.json"))
+            means = [mean for mean in sorted(path.glob(f"*/{MEAN}")) if mean.parent not in folders]
+            files = [*kept_results(path), *means]
         if not folders and not files:
             raise UsageError(
                 f"{path} holds no run. Give run folders, such as runs/demo-seed0, or a folder of them or of results "
@@ -151,8 +161,9 @@ def _earlier(today: Mapping[str, Any], commit: str | None) -> tuple[str, str] | 
 
 def _read(folder: Path) -> Run:
     facts = run_facts(folder, ("recipe", "seed", "primary", "changed"))
-    named = {"recipe": facts["recipe"]["name"], "systems": {facts["primary"]: None}}
-    (today,) = as_today(named | {"settings": facts["recipe"], "changed": facts["changed"]})
+    others = [system for system in facts["recipe"].get("run.systems", ()) if system in (PLAIN, GROWN)]
+    named = {"recipe": facts["recipe"]["name"], "systems": dict.fromkeys([facts["primary"], *others])}
+    today = _united(as_today(named | {"settings": facts["recipe"], "changed": facts["changed"]}))
     results = folder / "results.json"
     return Run(
         folder=folder,
@@ -163,6 +174,16 @@ def _read(folder: Path) -> Run:
         results=checked(results, read_json(results), RESULTS) if results.exists() else None,
         earlier=_earlier(today, facts.get("commit")),
     )
+
+
+def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what differs from the recipe of today in any of a run's systems, and what of that is the caller's."""
+    changed: dict[str, Any] = {}
+    given: dict[str, Any] = {}
+    for part in parts:
+        changed |= part.get("changed") or {}
+        given |= part.get("given", part.get("changed")) or {}
+    return {"changed": changed, "given": given}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from autonovel import recipe
 from autonovel.commands.training import run_recipe
 from autonovel.errors import AutonovelError
 from autonovel.manner import Manner
-from autonovel.studies.variants import EVERY_SYSTEM, Variant, folder_name
+from autonovel.studies.variants import EVERY_SYSTEM, Variant, folder_name, refuse_said_twice
 
 CHART = ("systems.png", "systems.svg")
 COMPARISON = Variant("compare", {"run.systems": list(EVERY_SYSTEM)})
@@ -25,6 +25,7 @@ def compare_systems(
 
     The chart is drawn of what there is, also where one of the systems failed.
     """
+    refuse_said_twice(COMPARISON, sets)
     folder = out or Path("runs") / folder_name(recipe.load(name, sets).recipe.name, COMPARISON, seed)
     before = _written(folder)
     try:
@@ -53,8 +54,10 @@ def draw_comparison(folder: Path, console: Console) -> None:
 
         (study,) = studies(collect([folder]))
         files = comparison.draw(study).save(folder)
-        console.print(f"Drew {', '.join(str(folder / file) for file in files)}.", highlight=False, soft_wrap=True)
+        console.print(
+            f"Drew {', '.join(str(folder / file) for file in files)}.", highlight=False, soft_wrap=True, markup=False
+        )
     except ImportError as error:
         console.print(f"No bar chart was drawn: it needs the package {error.name}.", highlight=False)
     except AutonovelError as error:
-        console.print(f"No bar chart was drawn: {error}", highlight=False, soft_wrap=True)
+        console.print(f"No bar chart was drawn: {error}", highlight=False, soft_wrap=True, markup=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from autonovel import recipe
+from autonovel.errors import GuardError
 from autonovel.settings import ALL_STAGES
 from autonovel.studies.parts import RESULTS, Parts, combine, spend
 from autonovel.studies.side_by_side import RunOrder, carry_out
@@ -18,7 +19,7 @@ PAIRS = ("kcl", "mcl")
 def run_parts(parts: Parts, order: RunOrder, beside: int) -> None:
     """Make the run of every part in a folder under ``order.folder``, and write their mean there.
 
-    The first part trains what all share; the others take it over.
+    The first part trains what all share; the others take it over, also where the first one collapsed after that.
     """
     console, start = Console(), time.monotonic()
     runs = [_of_part(parts, part, order) for part in parts.n_new]
@@ -26,13 +27,22 @@ def run_parts(parts: Parts, order: RunOrder, beside: int) -> None:
         console.print(f"{order.folder} is finished; nothing was left to do.", highlight=False)
         return
     shared, rest = _shared(runs, order.manner.stages)
+    collapse: GuardError | None = None
     try:
         if shared is not None and not _finished(shared.folder):
-            carry_out([shared], 1, console)
+            try:
+                carry_out([shared], 1, console)
+            except GuardError as error:
+                if shared is not runs[0]:  # it was to train no more than what the others need
+                    raise
+                collapse = error
         carry_out([run for run in rest if not _finished(run.folder)], beside, console)
     finally:
-        spend(order.folder, time.monotonic() - start)
+        if any((run.folder / "run.json").exists() for run in runs):
+            spend(order.folder, time.monotonic() - start)
         combine(parts, order.folder)
+    if collapse:
+        raise collapse
 
 
 def _shared(runs: Sequence[RunOrder], stages: tuple[int, ...]) -> tuple[RunOrder | None, list[RunOrder]]:

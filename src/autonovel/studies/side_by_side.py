@@ -47,7 +47,7 @@ class RunOrder:
 
 
 def carry_out(orders: Sequence[RunOrder], beside: int, console: Console) -> None:
-    """Make all runs, ``beside`` at a time, and raise the first error after the others are done.
+    """Make all runs, ``beside`` at a time, and raise an error of theirs after the others are done.
 
     Runs beside each other write their progress to a log beside their folders; here a line tells of each that is done,
     and how long the rest will take.
@@ -64,8 +64,8 @@ def carry_out(orders: Sequence[RunOrder], beside: int, console: Console) -> None
                     console.print(f"error: {order.folder.name}: {error}", highlight=False, markup=False)
     else:
         failures = _in_processes(orders, min(beside, len(orders)), console)
-    if failures:
-        raise failures[0]
+    if failures:  # a collapse is one run's alone; anything else comes first
+        raise next((error for error in failures if not isinstance(error, GuardError)), failures[0])
 
 
 def _in_processes(orders: Sequence[RunOrder], beside: int, console: Console) -> list[AutonovelError]:

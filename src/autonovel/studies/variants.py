@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from autonovel import recipe
-from autonovel.errors import UsageError
+from autonovel.errors import RunFolderError, UsageError
 from autonovel.labels import GROWN, PLAIN
 from autonovel.settings import PLACES, Recipe
 from autonovel.stage_names import JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.documents import read_json, replace_file
 from autonovel.storage.run_folder import FINISHED, check_format, system_folder
+from autonovel.storage.shapes import run_facts
 
 FULL = "full"
 WHICH_ARE_NEW = ("data.alphabet", "data.subset")
@@ -96,6 +97,17 @@ def of_systems(
     return Variant("-".join(part.name for part in parts) or FULL, settings)
 
 
+def refuse_said_twice(variant: Variant, sets: Iterable[str]) -> None:
+    """Refuse settings that options of their own (``--method``, say) and ``--set`` give different values."""
+    given = recipe.parse_overrides(sets)
+    for key, value in variant.settings.items():
+        if key in given and given[key] != value:
+            raise UsageError(
+                f"{key} is {json.dumps(given[key])} by --set and {json.dumps(value)} by another option "
+                "(--method, --no-self-supervision, --new-classes or --compare). Give one of them."
+            )
+
+
 def with_effect(changed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changed settings that results depend on."""
     return {key: value for key, value in changed.items() if not key.startswith(WITHOUT_EFFECT)}
@@ -147,7 +159,11 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     """
     if folder == base or not (base / "run.json").exists():
         return []
-    own, others = check_format(folder), check_format(base)
+    own = check_format(folder)
+    try:
+        others = run_facts(base, ("recipe", "seed", "device", "digest"))
+    except RunFolderError:  # damaged, or another version's: nothing to take over, and no reason to stop
+        return []
     if not may_share(own, others, STAGE_1):
         return []
     features = _adopt_features(folder, base) if own["digest"] == others["digest"] else []
@@ -207,6 +223,7 @@ def adopt_joint(target: Path, base: Path) -> bool:
 def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Tell whether a run that shares stages 1 and 2 wants a joint training and would train the other's again.
 
+    Features at some epochs are kept by training alone.
     One that trains ranking statistics without incremental learning before takes theirs.
     """
     systems = one["recipe"]["run.systems"]
@@ -214,6 +231,7 @@ def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return (
         wanted
         and PLAIN not in systems[: systems.index(GROWN)]
+        and not one["recipe"].get("joint.keep_embeddings_at")
         and one["n_new"] is not None
         and all(one[key] == other[key] for key in ("digest", "n_new"))
         and _alike(one, other, ("joint.",))

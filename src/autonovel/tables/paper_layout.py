@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from autonovel import recipe
-from autonovel.labels import LABELS
+from autonovel.labels import GROWN, LABELS, PLAIN
 from autonovel.studies.variants import ABLATIONS, SWEPT
 from autonovel.tables import paper
 from autonovel.tables.naming import changes_in_words
@@ -39,6 +39,15 @@ class Line:
     full: bool = False
     only: tuple[str, ...] = ()
     asked: bool = True
+
+    @property
+    def of_the_method(self) -> bool:
+        """Return whether it is what the paper's own method reaches, with nothing taken away or added."""
+        return self.system in (PLAIN, GROWN) and self.changes in ("", "preset=paper")
+
+    def has_run(self, dataset: str) -> bool:
+        """Return whether it is another run than that of the fast line, where there is one recipe alone."""
+        return not self.full or f"{dataset}-fast" in recipe.names()
 
     def run_name(self, dataset: str) -> str:
         """Return the name under which the table of all results has this line's run on a dataset."""

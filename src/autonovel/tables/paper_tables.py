@@ -11,7 +11,7 @@ from autonovel.tables import paper
 from autonovel.tables.markdown import grid
 from autonovel.tables.naming import Results
 from autonovel.tables.paper import Published
-from autonovel.tables.paper_layout import INCREMENTAL, OURS, SMALL, SWEEPS, TABLES, TITLES, Line, PaperTable, Sweep
+from autonovel.tables.paper_layout import SMALL, SWEEPS, TABLES, TITLES, Line, PaperTable, Sweep
 from autonovel.tables.row import Row, spread
 from autonovel.tables.table import Unrun, joint_label, reasons, rows
 
@@ -81,7 +81,8 @@ def _cells(table: PaperTable, line: Line, measured: Measured, instead: Mapping[s
 def _found(table: PaperTable, line: Line, measured: Measured) -> dict[str, Row | None]:
     """Return what was measured of a line on each dataset."""
     label = joint_label(line.system) if table.of_joint else LABELS[line.system]
-    return {dataset: measured.get((line.run_name(dataset), label)) for dataset in table.datasets}
+    there = [dataset for dataset in table.datasets if line.has_run(dataset)]
+    return dict.fromkeys(table.datasets) | {one: measured.get((line.run_name(one), label)) for one in there}
 
 
 def _told(table: PaperTable, theirs: Sequence[Published]) -> str:
@@ -129,7 +130,7 @@ def _below(measured: Measured) -> list[str]:
 def _misses(measured: Measured) -> Iterator[tuple[str, ...]]:
     for table in TABLES:
         for line in table.lines:
-            margin = 0.0 if line in (*OURS, *INCREMENTAL) else CLEARLY_LESS
+            margin = 0.0 if line.of_the_method else CLEARLY_LESS
             for dataset, row in _found(table, line, measured).items():
                 theirs = _published(table, line, dataset)
                 if row and any(_is_less(*pair, margin) for pair in zip(_numbers(row), theirs, strict=False)):

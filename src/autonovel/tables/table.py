@@ -24,8 +24,10 @@ OLD_NEW_ALL = "joint classifier, old / new / all"
 LEGEND = (
     "Accuracy in per cent: mean ± standard deviation over the seeds. Old / new / all of joint classifiers are "
     f"{MATCHED_EACH}, on {HELD_OUT} unless the row says otherwise. A run's time counts all stages that its result "
-    "needs, also those that it took over from another run; most ran beside others on one device."
+    "needs, also those that it took over from another run (a mean over parts has what these took, from start to end); "
+    "most ran beside others on one device."
 )
+SHARED_STAGES = ("rotation", "prototypical", "supervised")  # by the names under which results have their seconds
 NOT_RUN = "not-run.json"  # beside results: rows of the paper's benchmarks that nobody has run yet, and why
 UNRUN: Shape = {
     "recipe": str,
@@ -155,7 +157,7 @@ def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     values = {key: [100 * r["systems"][system][key] for r in runs] for key in ("acc", "nmi", "ari")}
     name, _, changes = (name_then(runs) or recipe).partition(" ")
     published = paper.accuracy(name, changes, system)
-    return _row(recipe, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
+    return _row(recipe, system, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
 
 
 def _joint(results: Results, system: str) -> dict[str, Any] | None:
@@ -178,7 +180,7 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     published = paper.old_new_all(name, changes, system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
-    return _row(recipe, joint_label(system, splits), told, " / ".join(map(spread, parts.values())), parts, runs)
+    return _row(recipe, system, joint_label(system, splits), told, " / ".join(map(spread, parts.values())), parts, runs)
 
 
 def _unlabelled_row(recipe: str, system: str, runs: list[Results]) -> Row:
@@ -186,14 +188,17 @@ def _unlabelled_row(recipe: str, system: str, runs: list[Results]) -> Row:
     found = [joint["unlabelled"] for r in runs if (joint := _joint(r, system))]
     values = {key: [100 * one[key] for one in found] for key in ("acc", "taken_for_known")}
     ours = f"{spread(values['acc'])}; {spread(values['taken_for_known'])} % taken for known classes"
-    return _row(recipe, f"{_whose(system)}joint classifier, on the unlabelled images", "–", ours, values, runs)
+    label = f"{_whose(system)}joint classifier, on the unlabelled images"
+    return _row(recipe, system, label, "–", ours, values, runs)
 
 
 def _whose(system: str) -> str:
     return "" if system == GROWN else f"{LABELS[system]}: "
 
 
-def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[float]], runs: list[Results]) -> Row:
+def _row(
+    recipe: str, system: str, label: str, told: str, ours: str, values: dict[str, list[float]], runs: list[Results]
+) -> Row:
     return Row(
         recipe=recipe,
         system=label,
@@ -201,12 +206,19 @@ def _row(recipe: str, label: str, told: str, ours: str, values: dict[str, list[f
         ours=ours,
         values=values,
         seeds=tuple(int(r["seed"]) for r in runs),
-        seconds=tuple(float(r.get("wall_seconds", r["seconds"]["total"])) for r in runs),
+        seconds=tuple(_seconds(r, system) for r in runs),
         hardware=", ".join(sorted({str(r.get("hardware")) for r in runs})),
         commit=", ".join(sorted({commit_of(r) for r in runs})),
         given=name_then(runs),
         since=version_of(runs),
     )
+
+
+def _seconds(results: Results, system: str) -> float:
+    """Return the time a run has taken, or that of all stages of one of its systems, which others may have trained."""
+    spent = results["seconds"]
+    own = sum(float(spent.get(stage, 0)) for stage in (*SHARED_STAGES, system))
+    return float(results.get("wall_seconds", max(float(spent["total"]), own)))
 
 
 def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:

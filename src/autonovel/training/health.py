@@ -199,5 +199,5 @@ def sizes(model: nn.Module, optimiser: Optimizer, changing: bool = False) -> dic
     if not measured:
         return {}
     device = next(model.parameters()).device
-    largest = [torch.linalg.vector_norm(value, torch.inf).to(device, torch.float64) for value in measured.values()]
+    largest = [torch.linalg.vector_norm(value, torch.inf).to(device, torch.float32) for value in measured.values()]
     return dict(zip(measured, torch.stack(largest).tolist(), strict=True))

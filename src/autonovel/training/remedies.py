@@ -53,10 +53,15 @@ def may_change(folder: Path, facts: Mapping[str, Any], settings: Iterable[str]) 
         facts: its ``run.json``.
         settings: dotted names of those that differ.
     """
-    if not any((place / STOPPED).exists() for place, _ in _stages(folder, facts)):
+    if not stopped(folder):
         return False
     done = _finished(folder, facts)
     return all(key == PRECISION or _gentler(key, done) for key in settings)
+
+
+def stopped(folder: Path) -> bool:
+    """Tell whether a guard has stopped a stage of the run in ``folder`` that has not been finished since."""
+    return any((place / STOPPED).exists() for place, _ in _stages(folder, {}))
 
 
 def too_late_to_inherit(
@@ -81,13 +86,23 @@ def too_late_to_inherit(
 
 
 def _finished(folder: Path, facts: Mapping[str, Any]) -> set[str]:
-    """Return the sections whose stages are finished."""
-    return {section(place.name, system) for place, system in _stages(folder, facts) if (place / FINISHED).exists()}
+    """Return the sections all of whose stages are finished, in one system or another, and the rates of single stages.
+
+    DTC has two stages of one section: when the first is finished, its own rate is settled and the others are not.
+    """
+    done: set[tuple[Path, str]] = set()
+    begun: set[tuple[Path, str]] = set()
+    rates: set[str] = set()
+    for place, system in _stages(folder, facts):
+        finished = (place / FINISHED).exists()
+        (done if finished else begun).add((place.parent, section(place.name, system)))
+        rates |= {rate_of(place.name, system)} if finished else set()
+    return {own for _, own in done - begun} | rates
 
 
 def _gentler(key: str, done: set[str]) -> bool:
     own, _, name = key.partition(".")
-    return name in REMEDIES and own not in done
+    return name in REMEDIES and not done & {own, key}
 
 
 def _stages(folder: Path, facts: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
