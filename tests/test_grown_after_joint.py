@@ -93,6 +93,8 @@ def test_joint_training_is_taken_over_from_incremental_learning_too(tmp_path: Pa
     [
         ([], [], True),
         (["joint.watch=0"], [], True),  # nothing that is learned depends on it
+        (["joint.keep_embeddings_at=[0,1]"], ["joint.keep_embeddings_at=[1]"], True),
+        (["joint.keep_embeddings_at=[]"], ["joint.keep_embeddings_at=[1]"], False),  # nobody has kept them
         (["joint.k=3"], [], False),
         ([], ["joint.k=3"], False),
         (["run.systems=rankstats-incremental"], [], False),  # its joint training has grown the known head
@@ -112,9 +114,11 @@ def test_only_the_same_joint_training_is_shared(tmp_path: Path, base: list[str],
     trained = run("base", ["run.systems=rankstats", *base]) / "stages" / JOINT
     write_json(trained / FINISHED, {"stage": JOINT, "seconds": 1.0})
     (trained / "model.safetensors").write_bytes(b"weights")
+    (trained / "embedding-epoch-001.safetensors").write_bytes(b"features")
     mine = run("own", ["run.systems=rankstats-incremental", AFTER, *own])
     assert adopt_stages(mine, tmp_path / "base") == [JOINT_FIRST] * shared
     assert (mine / "stages" / JOINT_FIRST / "model.safetensors").exists() == shared
+    assert (mine / "stages" / JOINT_FIRST / "embedding-epoch-001.safetensors").exists() == shared
 
 
 def test_batches_of_both_trainings_are_filled() -> None:

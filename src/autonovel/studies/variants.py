@@ -18,6 +18,7 @@ from autonovel.storage.shapes import run_facts
 
 FULL = "full"
 WHICH_ARE_NEW = ("data.alphabet", "data.subset")
+KEPT = "joint.keep_embeddings_at"
 PROBES = "probes.json"  # in the folder count, which classes its stage 2 was not taught
 STAGE_1 = ("data.", "network.", "pretrain.")  # sections of a recipe that it depends on
 STAGES_1_AND_2 = (*STAGE_1, "supervised.")
@@ -201,7 +202,8 @@ def copy_stage(stage: Path, target: Path) -> bool:
     """Copy a finished stage to where there is none yet; tell whether that was done."""
     if not (stage / FINISHED).exists() or (target / FINISHED).exists():
         return False
-    for name in ("model.safetensors", FINISHED):  # the mark of a finished stage goes last
+    kept = [path.name for path in sorted(stage.glob("embedding-epoch-*.safetensors"))]  # what it kept for figures
+    for name in (*kept, "model.safetensors", FINISHED):  # the mark of a finished stage goes last
         replace_file(target / name, (stage / name).read_bytes())
     return True
 
@@ -223,15 +225,15 @@ def adopt_joint(target: Path, base: Path) -> bool:
 def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Tell whether a run that shares stages 1 and 2 wants a joint training and would train the other's again.
 
-    Features at some epochs are kept by training alone.
-    One that trains ranking statistics without incremental learning before takes theirs.
+    Features that it wants kept for figures must have been kept. One that trains ranking statistics without incremental
+    learning before takes theirs.
     """
     systems = one["recipe"]["run.systems"]
     wanted = one["recipe"].get("incremental.after") == "joint" and GROWN in systems
     return (
         wanted
         and PLAIN not in systems[: systems.index(GROWN)]
-        and not one["recipe"].get("joint.keep_embeddings_at")
+        and {*one["recipe"].get(KEPT, ())} <= {*other["recipe"].get(KEPT, ())}
         and one["n_new"] is not None
         and all(one[key] == other[key] for key in ("digest", "n_new"))
         and _alike(one, other, ("joint.",))
