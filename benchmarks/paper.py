@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autonovel.cores import usable_cores
+from autonovel.words import listed
 
 SHARES = ("alone", "most", "part")  # of the GPU
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -258,7 +259,7 @@ def main() -> None:
     if not arguments.wait_for_data:
         for name, readers in campaign.missing().items():
             sys.exit(
-                f"{campaign.data / name} is not there, which {readers[0]} and {len(readers) - 1} more jobs read: "
+                f"{campaign.data / name} is not there, which is read by {listed(readers)}: "
                 f"autonovel data fetch {name} --to {campaign.data / name}, or --wait-for-data to begin with the others."
             )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as Ctrl-C: what runs is ended in order

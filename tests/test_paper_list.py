@@ -146,7 +146,7 @@ def test_a_dataset_that_is_not_there_is_told_before_anything_begins(tmp_path: Pa
     command = [sys.executable, SCRIPT, written(tmp_path, TRAININGS), "--data", tmp_path, "--out", tmp_path / "out"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert told.returncode == 1 and not (tmp_path / "out").exists()
-    assert f"{tmp_path / 'cifar10'} is not there, which cifar10-3 and 1 more jobs read" in told.stderr
+    assert f"{tmp_path / 'cifar10'} is not there, which is read by cifar10-3, cifar10-4: " in told.stderr
     assert f"autonovel data fetch cifar10 --to {tmp_path / 'cifar10'}" in told.stderr
 
 
