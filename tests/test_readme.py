@@ -75,6 +75,19 @@ def test_every_recipe_named_exists_and_every_recipe_is_named() -> None:
     assert sorted(re.findall(r"`([\w-]+)`", named)) == recipe.names()
 
 
+def test_the_recipe_that_extends_another_can_be_read(tmp_path: Path) -> None:
+    from autonovel import recipe
+
+    place = tmp_path / "five.toml"
+    place.write_text(example("extends", "toml"))
+    loaded = recipe.load(str(place))
+    assert recipe.flatten(loaded.recipe) == recipe.flatten(recipe.load("cifar10-fast", ["joint.k=5"]).recipe) | {
+        "name": "five",
+        "about": "CIFAR-10 in minutes, with the paper's k",
+    }
+    assert loaded.sources["joint.k"].startswith("the paper's")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_it_links_to_exist(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)", page.read_text())

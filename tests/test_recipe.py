@@ -614,3 +614,74 @@ def test_an_override_is_read_as_the_value_it_was_made_of(text: str) -> None:
 def test_views_computed_beforehand_leave_nothing_else_to_set() -> None:
     assert "augment.cached picks among views" in refusal("photos", ["joint.augment.flip=true"])
     assert value(recipe.load("photos", ["joint.augment.flip=true", "joint.augment.cached=false"]), "joint.augment.flip")
+
+
+def test_a_recipe_extends_another_as_if_a_caller_had_given_what_it_says(write: Writer) -> None:
+    mine = write('extends = "cifar10-fast"\n[joint]\nk = 5  # as the paper\nepochs = 3\n')
+    loaded, told = recipe.load(mine), recipe.load("cifar10-fast", ["joint.k=5", "joint.epochs=3"])
+    assert recipe.flatten(loaded.recipe) == recipe.flatten(told.recipe) | {"name": "mine"}
+    assert loaded.changed == {}  # it is a recipe of its own
+    assert [loaded.sources[key] for key in ("joint.k", "joint.epochs", "joint.group")] == [
+        "as the paper",
+        "recipe mine",
+        told.sources["joint.group"],
+    ]
+    assert recipe.load(mine, ["joint.k=2"]).changed == {"joint.k": 2}
+
+
+def test_a_recipe_says_what_it_departs_in_beyond_the_one_it_extends(write: Writer) -> None:
+    theirs = recipe.load("cifar10-fast", ["joint.k=5"]).recipe.departures
+    about = 'extends = "cifar10-fast"\nabout = "mine"\ndepartures = ["larger steps [joint.lr]"]\n'
+    mine = write(about + "[joint]\nk = 5\nlr = 0.3\n")
+    assert recipe.load(mine).recipe.departures == (*theirs, "larger steps")
+    assert recipe.load(mine, ["joint.lr=0.1"]).recipe.departures == theirs
+    assert recipe.load(mine).recipe.about == "mine"
+    assert recipe.load(mine).sources["about"] == "recipe mine"
+
+
+def test_recipes_extend_recipes_by_paths_from_where_they_lie(write: Writer, tmp_path: Path) -> None:
+    first = write('extends = "demo"\n[joint]\nk = 7\nepochs = 9\n')
+    (tmp_path / "below").mkdir()
+    second = tmp_path / "below" / "second.toml"
+    second.write_text(f'extends = "../{Path(first).name}"\n[joint]\nepochs = 4\n')
+    loaded = recipe.load(str(second))
+    assert [value(loaded, key) for key in ("name", "joint.k", "joint.epochs", "network.name")] == [
+        "second", 7, 4, "small",
+    ]  # fmt: skip
+    assert loaded.sources["joint.k"] == "recipe mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ([], ("code", "cifar10", ["cat", "dog"], "one")),
+        (["preset=code"], ("code", "cifar10", ["cat", "dog"], "one")),
+        (["preset=paper"], ("paper", "cifar10", ["cat", "dog"], PRESETS["paper"]["joint.bce_views"])),
+        (["data.source=svhn"], ("code", "svhn", [], "one")),
+    ],
+    ids=lambda entry: " ".join(entry) if isinstance(entry, list) else "",
+)
+def test_a_caller_s_preset_and_images_take_the_place_of_a_recipe_s_that_extends(
+    write: Writer, given: list[str], wanted: tuple[Any, ...]
+) -> None:
+    own = 'preset = "code"\n[data]\nsource = "cifar10"\nknown = ["cat", "dog"]\n[joint]\nbce_views = "one"\n'
+    for text in (own, f'extends = "demo"\n{own}'):  # as with a recipe that extends none
+        loaded = recipe.load(write(text), given)
+        keys = ("preset", "data.source", "data.known", "joint.bce_views")
+        assert tuple(value(loaded, key) for key in keys) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('extends = "cifar11"', ["no recipe named 'cifar11'", "cifar10"]),
+        ('extends = "mine.toml"', ["extend each other in a circle", "mine.toml"]),
+        ("extends = 3", ["extends is 3", "name a recipe"]),
+        ('extends = "demo"\ndepartures = ["one [joint.kk]"]', ["joint.kk", "no setting"]),
+        ('extends = "demo"\n[joint]\nkk = 3', ["joint.kk", "joint.k"]),
+        ('extends = "gone.toml"', ["no recipe file", "gone.toml"]),
+    ],
+)
+def test_what_cannot_be_extended_is_said(write: Writer, text: str, words: list[str]) -> None:
+    said = refusal(write(text))
+    assert all(word in said for word in words), said

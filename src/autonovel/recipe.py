@@ -6,26 +6,28 @@ source of images, what the recipe says of its own source's classes is left out. 
 set is as in [joint]; so is what it does set where the caller sets it for [joint], unless it comes after joint training
 (incremental.after).  Every value remembers where it came from.
 
+A recipe may extend another one (``extends = "cifar10-fast"``, or the path of a TOML file from where it lies): what it
+says is then to that one as if a caller had given it, but for its departures from the paper, which come on top.
+
 A departure from the paper may end with the settings it is about, as in ``"both views in one pass [joint.views]"``:
 with one of these given by the caller it is no longer said.  So may what a recipe is ``about``, of which then only the
 part before its colon is said.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.presets import PRESETS
+from autonovel.recipe_files import Document, Flat, line
+from autonovel.recipe_files import names as names
 from autonovel.setting_values import check_name, checked, nearest, parse_override
 from autonovel.settings import PLACES, Recipe
 
-Flat = dict[str, Any]
 SET = "--set"
+ABOUT, DEPARTURES = OWN_SENTENCES = "about", "departures"
 INCREMENTAL, AFTER = "incremental.", "incremental.after"
 KCL, MCL = "kcl.", "mcl."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
@@ -52,12 +54,6 @@ class Loaded:
         return {key: values[key] for key, origin in self.sources.items() if origin == SET and key not in PLACES}
 
 
-def names() -> list[str]:
-    """Return the names of the recipes inside the package."""
-    folder = resources.files("autonovel") / "recipes"
-    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
-
-
 def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded:
     """Return the recipe ``name`` (of the package, or a path to a TOML file) with ``overrides`` applied.
 
@@ -65,28 +61,27 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
         name: ``demo``, or ``my/recipe.toml``.
         overrides: ``section.key=value`` strings, or a mapping from ``section.key`` to values.
     """
-    label, text = _read(name)
-    try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so is a number of thousands of digits
-        raise UsageError(f"recipe {name} is not valid TOML: {error}.") from error
-    written = _flatten(table)
-    written.setdefault("name", label)
-    comments = _comments(text)
     given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
     given = {key: value.item() if hasattr(value, "item") else value for key, value in given.items()}  # NumPy's numbers
+    first, *extensions = line(name)
+    return _extended(first, extensions, given) if extensions else _filled(first, given)
+
+
+def _filled(document: Document, given: Flat) -> Loaded:
+    """Return the recipe that a document alone and the caller make."""
+    written = document.values
     if given.get("data.source", written.get("data.source")) != written.get("data.source"):
         written = {key: value for key, value in written.items() if key not in OF_THE_SOURCE}
     own = written.get("preset", "")
     other = given.get("preset", own)
     if other == own:  # it stays under the recipe, as if it had not been named
         other = ""
-        given.pop("preset", None)
+        given = {key: value for key, value in given.items() if key != "preset"}
     else:
         own = ""
     layers: list[tuple[Flat, str]] = [
         (_preset(own), f"preset {own}"),
-        (written, f"recipe {label}"),
+        (written, ""),
         (_preset(other), f"preset {other}"),
         (given, SET),
     ]
@@ -94,14 +89,45 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     for layer, origin in layers:
         for key, value in layer.items():
             values[key] = checked(key, value, values)
-            sources[key] = comments.get(key, origin) if layer is written else origin
+            sources[key] = origin or document.origin(key)
     _inherit(values, sources, written, given)
-    about, keys = _sentence(values["about"], values)
-    values["about"] = about.partition(": ")[0] if given.keys() & {*keys} else about
+    about, keys = _sentence(values[ABOUT], values)
+    values[ABOUT] = about.partition(": ")[0] if given.keys() & {*keys} else about
     given_way = {key for key in written if sources[key] in (AS_JOINT, AS_KCL)}  # to what the caller said of another
     taken_back = given_way | {*given, *_preset(other)}
-    values["departures"] = _that_hold(values["departures"], taken_back, values)
+    values[DEPARTURES] = _that_hold(values[DEPARTURES], taken_back, values)
     return Loaded(build(values), sources)
+
+
+def _extended(first: Document, extensions: list[Document], given: Flat) -> Loaded:
+    """Return the recipe that ``extensions``, each of the one before it, and the caller make of the first document."""
+    said: Flat = {}  # to the first document, as if by a caller
+    sources: dict[str, str] = {}
+    about, beyond, known = "", list[str](), default_values()
+    for document in extensions:
+        about = checked(ABOUT, document.values.get(ABOUT, about), known)
+        said, left = _said_over(first, said, {k: v for k, v in document.values.items() if k not in OWN_SENTENCES})
+        beyond = [text for text in beyond if not left.intersection(_sentence(text, known)[1])]
+        beyond += checked(DEPARTURES, document.values.get(DEPARTURES, ()), known)
+        sources |= {key: document.origin(key) for key in document.values}
+    said, left = _said_over(first, said, given)
+    loaded = _filled(first, said)
+    values = dict(_walk(loaded.recipe, ""))
+    values[ABOUT] = about or values[ABOUT]
+    values[DEPARTURES] += _that_hold(beyond, left, known)
+    theirs = {key: source for key, source in sources.items() if key in {*said, *OWN_SENTENCES} - given.keys()}
+    return Loaded(build(values), loaded.sources | theirs)
+
+
+def _said_over(first: Document, said: Flat, above: Flat) -> tuple[Flat, set[str]]:
+    """Return what was said with what is said ``above`` it, and of which settings nothing below counts any more."""
+    below = default_values() | first.values | said
+    left: set[str] = set()
+    if above.get("data.source", below["data.source"]) != below["data.source"]:
+        left |= {*OF_THE_SOURCE}
+    if above.get("preset", below["preset"]) != below["preset"]:
+        left |= {*_preset(above["preset"])}
+    return {key: value for key, value in said.items() if key not in left} | above, left | above.keys()
 
 
 def _inherit(values: Flat, sources: dict[str, str], written: Flat, given: Flat) -> None:
@@ -207,44 +233,8 @@ def _make(kind: type, values: Mapping[str, Any], prefix: str) -> Any:
         raise UsageError(f"{prefix}{error}") from None
 
 
-def _read(name: str) -> tuple[str, str]:
-    if name.endswith(".toml"):
-        path = Path(name)
-        if not path.is_file():
-            raise UsageError(f"no recipe file {name}. Give a path to a TOML file, or one of: {', '.join(names())}.")
-        try:
-            return path.stem, path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise UsageError(f"recipe {name} is not UTF-8 text: {error}.") from error
-    if name not in names():
-        raise UsageError(f"no recipe named {name!r}.{nearest(name, names())} Recipes: {', '.join(names())}.")
-    text = (resources.files("autonovel") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
-    return name, text
-
-
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Flat:
-    out: Flat = {}
-    for key, value in table.items():
-        out |= _flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
-    return out
-
-
 # settings in brackets at the end of a sentence about them
 _ABOUT = re.compile(r" \[([\w.]+(?:, [\w.]+)*)\]$")
-
-# a dotted key, a value in which quoted strings may hold a #, and the comment behind it
-_COMMENTED = re.compile(r"""\s*([\w.-]+)\s*=(?:"[^"]*"|'[^']*'|[^#"'])*#\s*(.+)$""")
-
-
-def _comments(text: str) -> dict[str, str]:
-    """Return the comment behind each ``key = value  # source`` line by dotted name."""
-    out, section = {}, ""
-    for line in text.splitlines():
-        if header := re.match(r"\s*\[([\w.-]+)\]", line):
-            section = header[1] + "."
-        elif entry := _COMMENTED.match(line):
-            out[section + entry[1]] = entry[2].strip()
-    return out
 
 
 def _preset(name: Any) -> Flat:

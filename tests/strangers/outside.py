@@ -64,9 +64,11 @@ def _settings(place: Path) -> Iterator[Parser]:
 
     path = place / "recipe.toml"
     packaged = [(resources.files("autonovel") / "recipes" / f"{name}.toml").read_bytes() for name in recipe.names()]
+    extending = b'extends = "cifar10-fast"\ndepartures = ["larger steps [joint.lr]"]\n[joint]\nlr = 0.3  # ours\n'
     yield Parser(
-        "recipe (TOML)", "lines", [TINY.read_bytes(), *packaged], placed(path, partial(recipe.load, str(path)))
-    )
+        "recipe (TOML)", "lines", [TINY.read_bytes(), extending, *packaged],
+        placed(path, partial(recipe.load, str(path))),
+    )  # fmt: skip
     texts = ["joint.lr=0.05", 'data.known=["0", "1"]', "preset=paper", "pretrain.decay_at=1,2", "run.seeds=1",
              "data.size=8", "joint.k=5", "data.path=~/x", "supervised.epochs=1_0", "joint.lr=1979-05-27"]  # fmt: skip
     yield Parser(
