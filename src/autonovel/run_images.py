@@ -7,14 +7,14 @@ from pathlib import Path
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from autonovel import recipe
 from autonovel.data.decode import open_picture, reason_of
 from autonovel.data.files import open_file
 from autonovel.data.streamed import Streamed
-from autonovel.data.table import moved, root_of
+from autonovel.data.table import root_of
 from autonovel.editing.edited import EditedRun
 from autonovel.editing.found import has_class
 from autonovel.errors import InputError
+from autonovel.places import settings_now
 
 
 class RunImages:
@@ -27,8 +27,8 @@ class RunImages:
 
     def __init__(self, run: EditedRun, data: Path | None = None) -> None:
         self.run = run
-        then = run.facts["recipe"] | {"data.labels": ""}  # the pictures of junk, which labels leave out, are wanted too
-        self.settings = recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
+        every = {"data.labels": ""}  # the pictures of junk, which labels leave out, are wanted too
+        self.settings = settings_now(run.folder, run.facts, data, every)
 
     @property
     def missing(self) -> str:

@@ -107,7 +107,7 @@ def test_parquet(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UsageError, match=r'pip install "autonovel\[parquet\]"'):
+    with pytest.raises(UsageError, match=r"-m pip install 'pyarrow>="):
         load(root / "a.parquet")
 
 

@@ -62,7 +62,7 @@ def count_classes(
 def _in_run(
     folder: Path, data: Path | None, out: Path | None, seed: int | None, sets: list[str], device: str | None
 ) -> _Asked:
-    from autonovel.data.table import moved
+    from autonovel.places import settings_now
     from autonovel.storage.shapes import run_facts
 
     if not (folder / "run.json").exists():
@@ -73,14 +73,13 @@ def _in_run(
     if out is not None or seed is not None:
         raise UsageError(f"{folder} is a run with a folder and a seed of its own; leave --out and --seed away.")
     facts = run_facts(folder, ("recipe", "seed", "device"))
-    then = dict(facts["recipe"])
     changed = recipe.parse_overrides(sets)
     misplaced = [key for key in changed if not key.startswith("count.") or key == "count.new_classes"]
     if misplaced:
         raise UsageError(f"--set {misplaced[0]} cannot change a run that exists; only settings of [count] can.")
-    if then.get("data.source") == "arrays":
+    if facts["recipe"].get("data.source") == "arrays":
         raise UsageError(f"the images of {folder} came from Python and are not at hand; use Discoverer(n_new='auto').")
-    settings = recipe.restore(then | changed | ({"data.path": moved(then["data.path"], data)} if data else {}))
+    settings = settings_now(folder, facts, data, changed)
     return _Asked(folder, recipe.Loaded(settings, {}), int(facts["seed"]), device or facts["device"], data)
 
 

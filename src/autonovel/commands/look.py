@@ -79,14 +79,13 @@ def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_j
     from autonovel import device as devices
     from autonovel.data import sources
     from autonovel.data.prepare import adopt_surveys, prepare_both
-    from autonovel.data.table import moved
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
+    from autonovel.places import settings_now
     from autonovel.storage.shapes import read_results
 
     facts = record.finished_facts(path)
-    then = facts["recipe"]
-    settings = recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
+    settings = settings_now(path, facts, data)
     if settings.data.source == "arrays":
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
     chosen = devices.pick(device)

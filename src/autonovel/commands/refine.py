@@ -102,15 +102,14 @@ def _edits_followed(run: EditedRun, target: Path) -> int | None:
 
 def _settings_before(run: EditedRun, data: Path | None) -> Recipe:
     """Return the settings of the run, its images where they lie now."""
-    from autonovel.data.table import moved
+    from autonovel.places import settings_now
 
-    then = dict(run.facts["recipe"])
-    if then["data.source"] == "arrays":
+    if run.facts["recipe"]["data.source"] == "arrays":
         raise UsageError(
             f"the images of {run.folder} came from Python, and the run does not keep them. Fit again with the labels "
             "it has by now: Discoverer.load(RUN).labels_ and classes_ hold them, edits made."
         )
-    return recipe.restore(then | ({"data.path": moved(then["data.path"], data)} if data else {}))
+    return settings_now(run.folder, run.facts, data)
 
 
 def _checked_seed(run: EditedRun, before: Recipe, seed: int | None) -> int:

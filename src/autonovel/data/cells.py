@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autonovel.errors import InputError, UsageError
+from autonovel.extras import installing
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # with which editors begin
@@ -94,8 +95,8 @@ def _parquet(path: Path) -> Cells:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise UsageError(
-            f'{path} needs the package pyarrow ({error}). Install it with: pip install "autonovel[parquet]", or save '
-            "the table as CSV."
+            f"{path} needs the package pyarrow ({error}). Install it with: {installing('parquet')}, or save the table "
+            "as CSV."
         ) from error
     try:
         file = ParquetFile(path)

@@ -22,6 +22,7 @@ from typing import Any
 from autonovel import __version__
 from autonovel.data.catalogue import Dataset, RemoteFile, find, how_to_get, md5
 from autonovel.errors import InputError
+from autonovel.extras import installing
 from autonovel.storage import writing
 
 Progress = Callable[[str, int, int | None], None]
@@ -63,8 +64,8 @@ def _pooch() -> Any:
         return importlib.import_module("pooch")
     except ImportError as error:
         raise InputError(
-            'downloading needs the package pooch. Install it with: pip install "autonovel[data]", '
-            "or download the files by hand; the table of datasets names their addresses."
+            f"downloading needs the package pooch. Install it with: {installing('data')}, or download the "
+            "files by hand; the table of datasets names their addresses."
         ) from error
 
 

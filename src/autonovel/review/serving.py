@@ -8,6 +8,7 @@ from pathlib import Path
 
 from autonovel.editing.edited import open_run
 from autonovel.errors import UsageError
+from autonovel.extras import installing
 
 HOST = "127.0.0.1"
 
@@ -28,9 +29,7 @@ def serve(folder: Path, data: Path | None, port: int, browser: bool) -> None:
         from autonovel.review.app import make_app
         from autonovel.review.patience import server_options
     except ImportError as error:
-        raise UsageError(
-            f'review needs the package {error.name}. Install it with: pip install "autonovel[review]".'
-        ) from error
+        raise UsageError(f"review needs the package {error.name}. Install it with: {installing('review')}.") from error
     from autonovel.review.view import View
 
     listening = _socket(port)

@@ -1,0 +1,55 @@
+"""Where the images of a run lie: noted as seen from its folder, so that they are found from wherever it is called."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autonovel import recipe
+from autonovel.data.table import moved
+from autonovel.settings import Recipe
+
+PATH, TRUTH = "data.path", "data.truth"
+
+
+def as_seen_from(folder: Path, settings: Recipe) -> dict[str, str]:
+    """Return where the images, and the table of their true classes, lie as seen from a run's ``folder``."""
+    said = recipe.flatten(settings)
+    there = {key: said[key] for key in (PATH, TRUTH) if said[key] and os.path.exists(said[key])}
+    return {key: _relative(os.path.realpath(path), os.path.realpath(folder)) for key, path in there.items()}
+
+
+def settings_now(
+    folder: Path, facts: Mapping[str, Any], data: Path | None = None, changed: Mapping[str, Any] | None = None
+) -> Recipe:
+    """Return the settings of a run, its images where they lie now.
+
+    Args:
+        folder: of the run.
+        facts: its ``run.json``.
+        data: where the images lie now, if they were moved since.
+        changed: settings to be other ones.
+    """
+    then = recipe.flatten(recipe.restore({**facts["recipe"], **(changed or {})}))
+    places = facts.get("places", {})
+    for key in (PATH, TRUTH):
+        if key in places:
+            then[key] = _found_again(then[key], folder, places[key])
+    if data:
+        then[PATH] = moved(then[PATH], data)
+    return recipe.restore(then)
+
+
+def _found_again(said: str, folder: Path, place: str) -> str:
+    """Return where something lies that a run was told of as ``said`` and noted as ``place``, seen from its folder."""
+    noted = _relative(os.path.normpath(os.path.join(os.path.realpath(folder), place)), os.getcwd())
+    ways = (said, noted) if os.path.isabs(said) else (noted, said)  # a run that was moved alone is told of it once more
+    return next((way for way in ways if os.path.exists(way)), noted)
+
+
+def _relative(path: str, start: str) -> str:
+    """Return ``path`` as seen from ``start``; as it is where no way leads there, as from one drive to another."""
+    try:
+        return os.path.relpath(path, start)
+    except ValueError:
+        return path
