@@ -10,6 +10,7 @@ from autonovel import recipe
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.tables import paper, table
+from autonovel.tables.as_today import settings_held
 from runs import TINY, autonovel, journal
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +55,23 @@ def test_what_is_only_shown_or_kept_makes_no_other_recipe() -> None:
     changed = {"run.map_points": 50, "joint.keep_embeddings_at": [0, 30], "joint.watch": 0, "incremental.watch": 9}
     (row,) = table.rows([result(0, 0.9), result(1, 0.9, changed=changed)])
     assert (row.recipe, row.paper, row.seeds) == ("cifar10-fast", "90.4 ± 0.5", (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "extends", "change", "paper"),
+    [
+        ("five", "cifar10-fast", "joint.k=5", "90.4 ± 0.5"),
+        ("five", "cifar10-fast", "data.known=cat,dog,frog,horse,ship", "–"),
+        ("svhn-odd", "svhn-fast", "data.known=1,3,5,7,9", "–"),
+        ("little", "demo", "joint.k=5", "–"),
+    ],
+)
+def test_beside_a_recipe_of_ones_own_the_paper_has_what_it_has_of_these_classes(
+    name: str, extends: str, change: str, paper: str
+) -> None:
+    settings = settings_held(recipe.load(extends, [change]).recipe)
+    (row,) = table.rows([result(0, 0.9, name, settings=settings)])
+    assert (row.recipe, row.paper) == (name, paper)
 
 
 def test_old_new_all_stand_in_one_row_and_above_the_table_how_they_are_matched() -> None:

@@ -9,6 +9,7 @@ from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import VARIED, Study
 from autonovel.labels import LABELS
 from autonovel.tables import paper
+from autonovel.tables.as_today import published_as
 from autonovel.tables.naming import changes_in_words
 
 NAME = "systems"
@@ -64,7 +65,8 @@ def draw(study: Study) -> Drawn:
 def bars(study: Study) -> list[Bar]:
     """Return a bar for each system and start; a seed that two runs have counts once."""
     found = []
-    recipe, _, other_changes = study.label.partition(" ")
+    name, _, other_changes = study.label.partition(" ")
+    recipe = published_as(name, study.runs[0].settings)
     for system in LABELS:
         for start, changed in STARTS.items():
             runs = [run for run in study.runs if _varied(run.changed) == changed]

@@ -28,6 +28,7 @@ OWN = {
     "kmeans-pretrained": ("centres.",),
     "known-only": (),
 }  # sections of a recipe that a system depends on beside those of stages 1 and 2; a system of somebody else's, on all
+WHICH_CLASSES = ("data.known", "data.first_known", "data.new", "data.first_new", "data.per_class")
 LEFT_OUT = {*PLACES, *SENTENCES, "name", "preset"}
 FOR_SPEED = ("compile", "threads")
 SCHEDULED = {"decay_at": "multistep", "decay_every": "step", "tail": "tail", "peak_at": "one-cycle"}  # used by it alone
@@ -86,6 +87,18 @@ def recipe_today(name: str, preset: str | None) -> dict[str, Any]:
     if name not in recipe.names():  # a file of that name may lie here by chance
         raise UsageError(f"{name} is no recipe of the package.")
     return recipe.flatten(recipe.load(name, {"preset": preset} if preset else {}).recipe)
+
+
+def published_as(name: str, settings: Mapping[str, Any] | None) -> str:
+    """Return the recipe whose numbers in the paper stand beside runs of the recipe ``name``; nothing if there is none.
+
+    For one of somebody else it is that of the package which is named after the benchmark, if the classes are the same.
+    """
+    if not settings or name in recipe.names():
+        return name
+    source, own = str(settings.get("data.source")), recipe.completed(settings)
+    published = recipe_today(source, None) if source in recipe.names() else {}
+    return source if published and all(own[key] == published[key] for key in WHICH_CLASSES) else ""
 
 
 def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:

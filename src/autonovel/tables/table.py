@@ -12,7 +12,7 @@ from autonovel.storage.documents import read_json
 from autonovel.storage.shapes import Shape, checked, interpreting, kept_results, read_results
 from autonovel.studies.side_by_side import LOG
 from autonovel.tables import paper
-from autonovel.tables.as_today import as_today
+from autonovel.tables.as_today import as_today, published_as
 from autonovel.tables.departures import departures
 from autonovel.tables.markdown import grid
 from autonovel.tables.naming import Results, commit_of, name_of, name_then, names_of, version_of
@@ -155,9 +155,14 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
 
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     values = {key: [100 * r["systems"][system][key] for r in runs] for key in ("acc", "nmi", "ari")}
-    name, _, changes = (name_then(runs) or recipe).partition(" ")
-    published = paper.accuracy(name, changes, system)
+    published = paper.accuracy(*_in_the_paper(recipe, runs), system)
     return _row(recipe, system, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
+
+
+def _in_the_paper(recipe: str, runs: list[Results]) -> tuple[str, str]:
+    """Return the recipe, and what was changed in it, of which the paper may have a number to stand beside the runs."""
+    name, _, changes = (name_then(runs) or recipe).partition(" ")
+    return published_as(name, runs[0].get("settings")), changes
 
 
 def _joint(results: Results, system: str) -> dict[str, Any] | None:
@@ -176,8 +181,7 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     found = [joint for r in runs if (joint := _joint(r, system))]
     scores = [joint["protocols"][MATCHED_EACH] for joint in found]
     parts = {key: [100 * score[key] for score in scores] for key in ("old", "new", "all")}
-    name, _, changes = (name_then(runs) or recipe).partition(" ")
-    published = paper.old_new_all(name, changes, system)
+    published = paper.old_new_all(*_in_the_paper(recipe, runs), system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
     return _row(recipe, system, joint_label(system, splits), told, " / ".join(map(spread, parts.values())), parts, runs)
