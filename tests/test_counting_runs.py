@@ -52,6 +52,11 @@ def test_count_tells_estimate_range_assumptions_time_and_place(counted: tuple[Pa
     assert not (run / "count").exists()  # nothing was refitted
 
 
+def test_the_least_of_counts_that_are_as_clear_is_said_to_be_taken(tmp_path: Path) -> None:
+    told = autonovel("count", TINY, "--out", tmp_path / "run", *QUICK, "--set", "count.standard_errors=2")
+    assert "within 2 standard errors of the highest, the least is taken." in told.stdout
+
+
 @pytest.mark.parametrize(
     ("estimate", "spare", "number", "said"),
     [

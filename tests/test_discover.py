@@ -1,13 +1,16 @@
 """autonovel discover, from a folder to classes."""
 
 import csv
+import io
 import json
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from rich.console import Console
 
 from autonovel.commands.discover import _outcome
+from autonovel.commands.look import print_results
 from autonovel.evaluation import accuracy
 from autonovel.outcome import next_steps
 from finished import as_known
@@ -58,6 +61,8 @@ def test_photos_are_found_quickly_by_their_features(tmp_path: Path) -> None:
                      "--backbone", "efficientnet-lite0", "--device", "cpu", *sets("run.map_points=20"))  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Quick: k-means on features" in done.stdout and "2 known classes are few" in done.stdout
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "data.size = 48" in page and "data.source = " not in page  # which the recipe has itself
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert list(results["systems"]) == ["kmeans-pretrained"]
     found = [row for row in rows(tmp_path / "run") if not row["given_label"]]
@@ -67,6 +72,15 @@ def test_photos_are_found_quickly_by_their_features(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     answers = {row["path"]: row["class_name"] for row in csv.DictReader(told.stdout.splitlines())}
     assert len(answers) == 36 and set(answers.values()) <= {"red", "green", "new-1", "new-2"}
+
+
+@pytest.mark.parametrize("scores", [{"acc": 0.5, "nmi": 0.4, "ari": 0.3}, None])
+def test_scores_that_nobody_knows_have_no_columns(scores: dict[str, float] | None) -> None:
+    seen = io.StringIO()
+    results = {"seed": 0, "systems": {"kmeans": scores}, "seconds": {"kmeans": 1.0, "total": 2.0}, "incremental": None}
+    print_results(Console(file=seen, width=100), results)
+    assert ("ACC %" in seen.getvalue()) == ("50.0" in seen.getvalue()) == bool(scores)
+    assert "k-means on stage-2 features" in seen.getvalue() and "–" not in seen.getvalue()
 
 
 def test_a_folder_with_spaces_is_quoted_where_commands_are_told() -> None:

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -34,11 +35,11 @@ def test_the_correcting_examples_run_as_printed(finished: Path) -> None:
     place.mkdir()
     finished.rename(place / "demo-seed0")
     for line in example("autonovel rename", "").splitlines():
-        done = autonovel(*line.split()[1:], cwd=place.parent)
+        done = autonovel(*shlex.split(line, comments=True)[1:], cwd=place.parent)
         assert done.returncode == 0, (line, done.stderr)
     assert (place.parent / "digits.csv").exists()
     before = len((place / "demo-seed0" / "edits.jsonl").read_text().splitlines())
-    program = example("open_run").replace("004242", "000242")  # the run here has fewer images than the demo's
+    program = example("open_run").replace("003341", "000242")  # the run here has fewer images than the demo's
     subprocess.run([sys.executable, "-c", program], cwd=place.parent, env=environment(), check=True)
     kinds = [json.loads(line)["edit"] for line in (place / "demo-seed0" / "edits.jsonl").read_text().splitlines()]
     assert kinds[before:] == ["rename", "move", "split", "undo"]

@@ -674,7 +674,7 @@ def test_a_caller_s_preset_and_images_take_the_place_of_a_recipe_s_that_extends(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('extends = "cifar11"', ["no recipe named 'cifar11'", "cifar10"]),
+        ('extends = "cifar11"', ["mine.toml extends cifar11: no recipe named 'cifar11'", "cifar10"]),
         ('extends = "mine.toml"', ["extend each other in a circle", "mine.toml"]),
         ("extends = 3", ["extends is 3", "name a recipe"]),
         ('extends = "demo"\ndepartures = ["one [joint.kk]"]', ["joint.kk", "no setting"]),

@@ -66,7 +66,10 @@ def line(name: str) -> list[Document]:
         read_before = [document.name for document in reversed(found)]
         if base in read_before:
             raise UsageError(f"recipes extend each other in a circle: {', '.join([*read_before, base])}.")
-        found.insert(0, read(base))
+        try:
+            found.insert(0, read(base))
+        except UsageError as error:
+            raise UsageError(f"recipe {found[0].name} extends {base}: {error}") from error
     return found
 
 

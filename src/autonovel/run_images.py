@@ -38,7 +38,8 @@ class RunImages:
         try:
             self._first()
         except (InputError, OSError, ValueError) as error:
-            return f"The images are not at hand ({error}) Say where they are with --data DIR."
+            reason = str(error).removesuffix(".")
+            return f"The images are not at hand ({reason}). Say where they are with --data DIR."
         return ""
 
     def _first(self) -> None:

@@ -27,12 +27,14 @@ def print_results(console: Console, results: dict[str, Any]) -> None:
 
 
 def _print_results(console: Console, results: dict[str, Any]) -> None:
-    table = Table("system", "ACC %", "NMI %", "ARI %", "seconds", title=f"New classes, seed {results['seed']}")
+    measures = ("acc", "nmi", "ari") if any(results["systems"].values()) else ()  # none where nobody knows the truth
+    scored = [f"{measure.upper()} %" for measure in measures]
+    table = Table("system", *scored, "seconds", title=f"New classes, seed {results['seed']}")
     for column in table.columns[1:]:
         column.justify = "right"
     for name in reversed(results["systems"]):
         scores = results["systems"][name] or {}
-        cells = [f"{100 * scores[key]:.1f}" if key in scores else "–" for key in ("acc", "nmi", "ari")]
+        cells = [f"{100 * scores[key]:.1f}" if key in scores else "–" for key in measures]
         table.add_row(LABELS[name], *cells, f"{results['seconds'][name]:.1f}")
     console.print(table)
     seconds, stages = results["seconds"], ("rotation", "prototypical", "supervised")

@@ -104,6 +104,9 @@ def _assumed(job: Job, settings: Count, chosen: Probes, found: Estimate) -> list
             f"{n_known} known classes are fewer than {fewest}, too few for some of them to play new ones: "
             "the silhouette alone decides."
         )
+    if settings.standard_errors:
+        error = "a standard error" if settings.standard_errors == 1 else f"{settings.standard_errors:g} standard errors"
+        said.append(f"Of the counts whose silhouette is within {error} of the highest, the least is taken.")
     if settings.features != "plain" and settings.shrinkage < 1:
         said.append("New classes spread as known ones do: distances are scaled by how images of a known class differ.")
     if settings.features != "plain" and settings.directions:

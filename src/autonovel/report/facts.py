@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autonovel.errors import UsageError
 from autonovel.report.subject import Subject
 from autonovel.settings import PLACES
 from autonovel.storage.documents import read_json
+from autonovel.tables.as_today import recipe_today
 from autonovel.words import count, counted, duration
 
 PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins
@@ -37,7 +39,7 @@ def facts(folder: Path, subject: Subject, results: Mapping[str, Any]) -> Facts:
     """Return the facts of the run in ``folder``."""
     run = read_json(folder / "run.json")
     preset = f", preset {results['preset']}" if results.get("preset") else ""
-    changed = {key: value for key, value in (results.get("changed") or {}).items() if key not in PLACES}
+    changed = _beyond_the_recipe(results)
     lines = {
         "Command": _commands(run.get("parts")),
         "Recipe": f"{results['recipe']}{preset}",
@@ -60,6 +62,16 @@ def facts(folder: Path, subject: Subject, results: Mapping[str, Any]) -> Facts:
             f"{key} = {without_place(json.dumps(value, ensure_ascii=False))}" for key, value in changed.items()
         ),
     )
+
+
+def _beyond_the_recipe(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changed settings, but for places, and for those that were given the value they have in the recipe."""
+    try:
+        own = recipe_today(results["recipe"], results.get("preset"))
+    except UsageError:  # a file of somebody else's, which may be gone
+        own = {}
+    changed = results.get("changed") or {}
+    return {key: value for key, value in changed.items() if key not in PLACES and own.get(key, ...) != value}
 
 
 def _commands(parts: list[Mapping[str, Any]] | None) -> str:

@@ -12,6 +12,8 @@ from autonovel.settings.stages import FROZEN, Stage
 class PairStage(Stage):
     """What both stages of KCL and MCL have in common."""
 
+    batch_size: int = setting(128, "images per step, of all processes together",
+                              "published code of AutoNovel; that of KCL and MCL has 100", low=1)  # fmt: skip
     optimiser: str = setting("adam", "optimiser", L2C, choices=("sgd", "adam"))
     lr: float = setting(1e-3, "peak learning rate", L2C, low=0)
     weight_decay: float = setting(0.0, "L2 penalty", L2C, low=0)
