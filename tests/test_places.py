@@ -88,6 +88,66 @@ def test_what_is_no_file_is_not_noted(here: Path) -> None:
     assert facts(Path("../runs/one"), "https://images.example/{00..09}.tar")["places"] == {}
 
 
+def test_what_a_table_names_lies_beside_the_link_to_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "tables").mkdir()
+    (here / "tables" / "list.csv").write_text("path,label\n")
+    (here / "list.csv").symlink_to(Path("tables") / "list.csv")
+    noted = facts(Path("../runs/one"), "../list.csv", **{"data.source": "table"})
+    assert noted["places"]["data.path"] == os.path.join("..", "..", "list.csv")
+    monkeypatch.chdir(here / "elsewhere")
+    assert places.settings_now(here / "runs" / "one", noted).data.path == os.path.join("..", "list.csv")
+
+
+def test_a_link_that_points_elsewhere_by_now_is_followed(here: Path) -> None:
+    (here / "link").symlink_to("pictures")
+    noted = facts(Path("../runs/one"), "../link")
+    (here / "link").unlink()
+    (here / "link").symlink_to("elsewhere")
+    assert path_now(here / "runs" / "one", noted) == here / "elsewhere"
+
+
+def test_a_run_folder_may_be_called_by_a_link(here: Path) -> None:
+    noted = facts(Path("../runs/one"), "../pictures")
+    (here / "elsewhere" / "deep" / "run").symlink_to(here / "runs" / "one")
+    assert path_now(here / "elsewhere" / "deep" / "run", noted) == here / "pictures"
+
+
+def test_a_cache_of_shards_is_found_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "cache").mkdir()
+    noted = facts(Path("../runs/one"), "https://images.example/{00..09}.tar", **{"data.cache": "../cache"})
+    monkeypatch.chdir(here / "elsewhere" / "deep")
+    assert Path(places.settings_now(here / "runs" / "one", noted).data.cache).resolve() == here / "cache"
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_and_is_looked_at_from_anywhere(tmp_path: Path) -> None:
+    write_digits(tmp_path / "pictures", per_class=20)
+    (tmp_path / "pictures" / "truth.csv").rename(tmp_path / "truth.csv")
+    sets = ["--device", "cpu", "--set", "data.size=8", "--set", "count.new_classes=5", "--set", "run.parallel=true",
+            "--set", "pretrain.epochs=1", "--set", "dtc.epochs=2", "--method", "rankstats", "--method", "dtc",
+            *SETS]  # fmt: skip
+    begun = autonovel("run", "folder", "--data", "pictures", "--set", "data.truth=truth.csv", "--out", "one",
+                      *sets, "--stages", "1", cwd=tmp_path)  # fmt: skip
+    assert begun.returncode == 0, begun.stderr
+    (tmp_path / "other" / "pictures").mkdir(parents=True)  # of the same name, with nothing in it
+    (tmp_path / "pictures").rename(tmp_path / "moved")
+    done = autonovel("run", "folder", "--data", "../moved", "--set", "data.truth=../truth.csv", "--out", "../one",
+                     "--resume", *sets, cwd=tmp_path / "other")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "one" / "results.json").read_text())
+    assert not results.get("failed") and results["systems"]["dtc"]["acc"] > 0
+    seen = autonovel("evaluate", "one", "--json", "--device", "cpu", cwd=tmp_path)
+    assert seen.returncode == 0, seen.stderr
+    assert json.loads(seen.stdout)["systems"]["rankstats"] == pytest.approx(results["systems"]["rankstats"])
+    refined = autonovel("refine", tmp_path / "one", "--confirm", "new-1", "--out", tmp_path / "two", "--device", "cpu",
+                        *SETS, cwd=tmp_path / "other")  # fmt: skip
+    assert refined.returncode == 0, refined.stderr
+    page = (tmp_path / "two" / "run.json").read_text()
+    assert json.loads(page)["places"] == {"data.path": "../moved", "data.truth": "../truth.csv"}
+    others = autonovel("evaluate", "one", "--data", "other", "--device", "cpu", cwd=tmp_path)
+    assert others.returncode == 2
+
+
 @pytest.mark.slow
 def test_pictures_are_exported_from_anywhere(tmp_path: Path) -> None:
     write_digits(tmp_path / "pictures", per_class=20)

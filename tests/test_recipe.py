@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -672,6 +673,40 @@ def test_a_caller_s_preset_and_images_take_the_place_of_a_recipe_s_that_extends(
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        {}, {"joint.lr": 0.2}, {"preset": "paper"}, {"joint.k": 9}, {"about": "caller"}, {"departures": ["none"]},
+        {"incremental.lr": 0.01, "joint.lr": 0.2}, {"incremental.after": "joint", "joint.lr": 0.2},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_caller_is_heard_as_by_a_recipe_that_extends_none(write: Writer, given: dict[str, Any]) -> None:
+    demo = (resources.files("autonovel") / "recipes" / "demo.toml").read_text()
+    own = 'about = "mine: five [joint.k]"\n[joint]\nk = 5\n[incremental]\nlr = 0.07\n'
+    extending = recipe.load(write(f'extends = "demo"\n{own}'), given).recipe
+    rest = demo[demo.index("departures") :].replace("[joint]", "[joint]\nk = 5")
+    plain = recipe.load(write(f'about = "mine: five [joint.k]"\n{rest}\n[incremental]\nlr = 0.07\n'), given).recipe
+    assert recipe.flatten(extending) | {"minutes": ""} == recipe.flatten(plain) | {"minutes": ""}
+
+
+def test_what_a_recipe_below_says_of_incremental_learning_yields_to_joint_training_above(
+    write: Writer, tmp_path: Path
+) -> None:
+    write('extends = "demo"\n[incremental]\nlr = 0.07\n')
+    above = tmp_path / "above.toml"
+    above.write_text('extends = "mine.toml"\n[joint]\nlr = 0.3\n')
+    assert value(recipe.load(str(above)), "incremental.lr") == 0.3
+
+
+def test_recipes_in_a_linked_folder_extend_what_lies_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "real" / "base.toml").write_text('extends = "demo"\n[joint]\nk = 7\n')
+    (tmp_path / "real" / "deep" / "mine.toml").write_text('extends = "../base.toml"\n')
+    (tmp_path / "link").symlink_to(Path("real") / "deep")
+    assert value(recipe.load(str(tmp_path / "link" / "mine.toml")), "joint.k") == 7
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ('extends = "cifar11"', ["mine.toml extends cifar11: no recipe named 'cifar11'", "cifar10"]),
@@ -680,6 +715,10 @@ def test_a_caller_s_preset_and_images_take_the_place_of_a_recipe_s_that_extends(
         ('extends = "demo"\ndepartures = ["one [joint.kk]"]', ["joint.kk", "no setting"]),
         ('extends = "demo"\n[joint]\nkk = 3', ["joint.kk", "joint.k"]),
         ('extends = "gone.toml"', ["no recipe file", "gone.toml"]),
+        ('extends = "./below/../mine.toml"', ["extend each other in a circle"]),
+        (f'extends = "{300 * "a"}.toml"', ["cannot be read", "too long"]),
+        ("[extends]", ["extends is {}"]),
+        ('extends = "demo"\nabout = "mine: five [joint.kk]"', ["joint.kk", "no setting"]),
     ],
 )
 def test_what_cannot_be_extended_is_said(write: Writer, text: str, words: list[str]) -> None:

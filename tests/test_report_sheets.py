@@ -160,6 +160,8 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         ('data.path="/home/me"', 'data.path="…'),
         ('x=["/home/me"]', 'x=["…'),
         ("~/photos", "…"),
+        ("../me/photos", "…"),
+        ('data.truth="../../me/t.csv"', 'data.truth="…'),
         (r"C:\Users\me", "…"),
         (r"\\server\share", "…"),
         ("data.path=https://me:secret@host/x", "data.path=…"),

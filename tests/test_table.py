@@ -61,6 +61,8 @@ def test_what_is_only_shown_or_kept_makes_no_other_recipe() -> None:
     ("name", "extends", "change", "paper"),
     [
         ("five", "cifar10-fast", "joint.k=5", "90.4 ± 0.5"),
+        ("without", "cifar10-fast", "joint.bce=false", "26.2 ± 2.0"),
+        ("scratch", "cifar10-fast", "pretrain.kind=supervised", "89.4 ± 1.4"),
         ("five", "cifar10-fast", "data.known=cat,dog,frog,horse,ship", "–"),
         ("svhn-odd", "svhn-fast", "data.known=1,3,5,7,9", "–"),
         ("little", "demo", "joint.k=5", "–"),

@@ -1,4 +1,4 @@
-"""Where the images of a run lie: noted as seen from its folder, so that they are found from wherever it is called."""
+"""Where a run's images lie, as seen from its folder: so they are found from wherever it is called."""
 
 import os
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from autonovel import recipe
 from autonovel.data.table import moved
 from autonovel.settings import Recipe
 
-PATH, TRUTH = "data.path", "data.truth"
+PATH, TRUTH, CACHE = NOTED = "data.path", "data.truth", "data.cache"
 
 
 def as_seen_from(folder: Path, settings: Recipe) -> dict[str, str]:
-    """Return where the images, and the table of their true classes, lie as seen from a run's ``folder``."""
+    """Return where the images, their true classes and a cache of theirs lie as seen from a run's ``folder``."""
     said = recipe.flatten(settings)
-    there = {key: said[key] for key in (PATH, TRUTH) if said[key] and os.path.exists(said[key])}
-    return {key: _relative(os.path.realpath(path), os.path.realpath(folder)) for key, path in there.items()}
+    there = {key: said[key] for key in NOTED if said[key] not in ("", "auto", "off") and os.path.exists(said[key])}
+    return {key: _relative(_by_its_own_name(path), os.path.realpath(folder)) for key, path in there.items()}
 
 
 def settings_now(
@@ -32,7 +32,7 @@ def settings_now(
     """
     then = recipe.flatten(recipe.restore({**facts["recipe"], **(changed or {})}))
     places = facts.get("places", {})
-    for key in (PATH, TRUTH):
+    for key in NOTED:
         if key in places:
             then[key] = _found_again(then[key], folder, places[key])
     if data:
@@ -45,6 +45,14 @@ def _found_again(said: str, folder: Path, place: str) -> str:
     noted = _relative(os.path.normpath(os.path.join(os.path.realpath(folder), place)), os.getcwd())
     ways = (said, noted) if os.path.isabs(said) else (noted, said)  # a run that was moved alone is told of it once more
     return next((way for way in ways if os.path.exists(way)), noted)
+
+
+def _by_its_own_name(path: str) -> str:
+    """Return the real place of ``path``, but a link by its own name: what a table names lies beside the link to it."""
+    parent, name = os.path.split(path.rstrip(os.sep) or path)
+    if name in ("", os.curdir, os.pardir):
+        return os.path.realpath(path)
+    return os.path.join(os.path.realpath(parent), name)
 
 
 def _relative(path: str, start: str) -> str:

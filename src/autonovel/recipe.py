@@ -28,7 +28,7 @@ from autonovel.settings import PLACES, Recipe
 
 SET = "--set"
 ABOUT, DEPARTURES = OWN_SENTENCES = "about", "departures"
-INCREMENTAL, AFTER = "incremental.", "incremental.after"
+JOINT, INCREMENTAL, AFTER = "joint.", "incremental.", "incremental.after"
 KCL, MCL = "kcl.", "mcl."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
 OF_THE_SOURCE = (
@@ -91,8 +91,7 @@ def _filled(document: Document, given: Flat) -> Loaded:
             values[key] = checked(key, value, values)
             sources[key] = origin or document.origin(key)
     _inherit(values, sources, written, given)
-    about, keys = _sentence(values[ABOUT], values)
-    values[ABOUT] = about.partition(": ")[0] if given.keys() & {*keys} else about
+    values[ABOUT] = _sentence(_cut(values[ABOUT], {*given}, values), values)[0]
     given_way = {key for key in written if sources[key] in (AS_JOINT, AS_KCL)}  # to what the caller said of another
     taken_back = given_way | {*given, *_preset(other)}
     values[DEPARTURES] = _that_hold(values[DEPARTURES], taken_back, values)
@@ -105,16 +104,18 @@ def _extended(first: Document, extensions: list[Document], given: Flat) -> Loade
     sources: dict[str, str] = {}
     about, beyond, known = "", list[str](), default_values()
     for document in extensions:
-        about = checked(ABOUT, document.values.get(ABOUT, about), known)
         said, left = _said_over(first, said, {k: v for k, v in document.values.items() if k not in OWN_SENTENCES})
+        about = checked(ABOUT, document.values.get(ABOUT, _cut(about, left, known)), known)
         beyond = [text for text in beyond if not left.intersection(_sentence(text, known)[1])]
         beyond += checked(DEPARTURES, document.values.get(DEPARTURES, ()), known)
         sources |= {key: document.origin(key) for key in document.values}
     said, left = _said_over(first, said, given)
     loaded = _filled(first, said)
     values = dict(_walk(loaded.recipe, ""))
-    values[ABOUT] = about or values[ABOUT]
-    values[DEPARTURES] += _that_hold(beyond, left, known)
+    if about and ABOUT not in given:
+        values[ABOUT] = _sentence(_cut(about, left, known), known)[0]
+    if DEPARTURES not in given:
+        values[DEPARTURES] += _that_hold(beyond, left, known)
     theirs = {key: source for key, source in sources.items() if key in {*said, *OWN_SENTENCES} - given.keys()}
     return Loaded(build(values), loaded.sources | theirs)
 
@@ -127,13 +128,17 @@ def _said_over(first: Document, said: Flat, above: Flat) -> tuple[Flat, set[str]
         left |= {*OF_THE_SOURCE}
     if above.get("preset", below["preset"]) != below["preset"]:
         left |= {*_preset(above["preset"])}
+    if above.get("preset") == "paper":  # with incremental learning all settings stay the same
+        left |= {key for key in below if key.startswith(INCREMENTAL)}
+    elif (below | above)[AFTER] != "joint":  # which is then as joint training
+        left |= {key.replace(JOINT, INCREMENTAL, 1) for key in above if key.startswith(JOINT)}
     return {key: value for key, value in said.items() if key not in left} | above, left | above.keys()
 
 
 def _inherit(values: Flat, sources: dict[str, str], written: Flat, given: Flat) -> None:
     """Let [incremental] be as [joint] and [mcl] as [kcl] in all that neither the recipe nor the caller sets apart."""
     for key in [AFTER, *(key for key in values if key.startswith(INCREMENTAL) and key != AFTER)]:
-        twin = "joint." + key.removeprefix(INCREMENTAL)
+        twin = JOINT + key.removeprefix(INCREMENTAL)
         after_joint = key != AFTER and values[AFTER] == "joint"  # a training of its own
         # what a recipe says of such a training is not about one that a caller or a preset makes one with joint training
         meant = key in written and (key == AFTER or after_joint or written.get(AFTER) != "joint")
@@ -149,6 +154,12 @@ def _that_hold(departures: Iterable[str], given: set[str], known: Flat) -> tuple
     """Return the departures from the paper that are not about settings which the caller has given or taken back."""
     told = [_sentence(departure, known) for departure in departures]
     return tuple(said for said, keys in told if not given.intersection(keys))
+
+
+def _cut(about: str, given: set[str], known: Flat) -> str:
+    """Return what a recipe is about; if a caller has given what that names, only the part before its colon."""
+    told, keys = _sentence(about, known)
+    return told.partition(": ")[0] if given.intersection(keys) else about
 
 
 def _sentence(text: str, known: Flat) -> tuple[str, list[str]]:

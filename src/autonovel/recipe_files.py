@@ -47,15 +47,16 @@ def read(name: str) -> Document:
     """Return the recipe ``name`` (of the package, or a path to a TOML file) as it is written."""
     label, text = _text(name)
     try:
-        values = _flatten(tomllib.loads(text))
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so is a number of thousands of digits
         raise UsageError(f"recipe {name} is not valid TOML: {error}.") from error
+    base = table.pop(EXTENDS, "")
+    values = _flatten(table)
     values.setdefault("name", label)
-    base = values.pop(EXTENDS, "")
     if not isinstance(base, str):
         raise UsageError(f"recipe {name}: {EXTENDS} is {base!r}; name a recipe, or the path of a TOML file.")
     if base.endswith(".toml"):  # from where the file lies that says so
-        base = os.path.normpath(Path(name).parent / base)
+        base = os.path.join(os.path.dirname(name), base)
     return Document(name, values, _comments(text), base)
 
 
@@ -63,9 +64,9 @@ def line(name: str) -> list[Document]:
     """Return the recipe ``name`` behind all that it extends, the one that extends nothing first."""
     found = [read(name)]
     while base := found[0].extends:
-        read_before = [document.name for document in reversed(found)]
-        if base in read_before:
-            raise UsageError(f"recipes extend each other in a circle: {', '.join([*read_before, base])}.")
+        if _place(base) in [_place(document.name) for document in found]:
+            circle = ", ".join([*(document.name for document in reversed(found)), base])
+            raise UsageError(f"recipes extend each other in a circle: {circle}.")
         try:
             found.insert(0, read(base))
         except UsageError as error:
@@ -73,15 +74,22 @@ def line(name: str) -> list[Document]:
     return found
 
 
+def _place(name: str) -> str:
+    """Return what two names of one recipe have in common."""
+    return os.path.realpath(name) if name.endswith(".toml") else name
+
+
 def _text(name: str) -> tuple[str, str]:
     if name.endswith(".toml"):
         path = Path(name)
-        if not path.is_file():
-            raise UsageError(f"no recipe file {name}. Give a path to a TOML file, or one of: {', '.join(names())}.")
         try:
-            return path.stem, path.read_text(encoding="utf-8")
+            if path.is_file():
+                return path.stem, path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise UsageError(f"recipe {name} is not UTF-8 text: {error}.") from error
+        except OSError as error:
+            raise UsageError(f"recipe {name} cannot be read: {error.strerror}.") from error
+        raise UsageError(f"no recipe file {name}. Give a path to a TOML file, or one of: {', '.join(names())}.")
     if name not in names():
         raise UsageError(f"no recipe named {name!r}.{nearest(name, names())} Recipes: {', '.join(names())}.")
     text = (resources.files("autonovel") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")

@@ -55,6 +55,7 @@ def begin(
         now = {key: before.get(key, {}) | gentler for key in ("recipe", "changed")}
         part |= {"altered": altered} if altered else {}
         now["places"] = as_seen_from(folder, settings)  # images may lie elsewhere by now
+        now["recipe"] |= {key: recipe.flatten(settings)[key] for key in now["places"]}
         write_json(path, before | now | {"parts": [*before.get("parts", []), part]})
         return
     digest = _digest(images)
@@ -96,6 +97,8 @@ def _check_same(
     now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
     then = recipe.completed(before.get("recipe", {})) | {"seed": before.get("seed"), "n_new": before.get("n_new")}
     compared = now.keys() - {*PLACES, *SENTENCES}
+    places = as_seen_from(folder, settings)
+    compared -= {key for key, place in before.get("places", {}).items() if places.get(key) == place}  # called otherwise
     other = {k: (then.get(k), now[k]) for k in now if k in compared and now[k] != then.get(k)}
     settled = too_late_to_inherit(folder, before, other, now)
     other = {k: values for k, values in other.items() if k not in settled}

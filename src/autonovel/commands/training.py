@@ -10,6 +10,7 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.commands.look import print_results
+from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.launch import about, launch, started_again
 from autonovel.manner import Manner
@@ -187,19 +188,23 @@ def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:
 def train_side_system(path: Path, name: str, display: Display, keep_going: bool) -> None:
     """Train one system of the comparison in the run at ``path``."""
     from autonovel import device as devices
+    from autonovel import record
     from autonovel.data import sources
     from autonovel.data.prepare import prepare_both
     from autonovel.extraction import as_seen
     from autonovel.job import Job
+    from autonovel.places import settings_now
     from autonovel.storage.run_folder import check_format
     from autonovel.systems import run_side_system
     from autonovel.training.telling import telling
 
     facts = check_format(path)
-    settings, seed = recipe.restore(facts["recipe"]), int(facts["seed"])
+    settings, seed = settings_now(path, facts), int(facts["seed"])
     train, test, _ = sources.load(settings, seed, path)
     chosen = devices.pick(facts["device"])
     train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
+    if not record.same_images(facts, train):
+        raise UsageError(f"the images at {settings.data.path or 'the source'} are not those of {path}.")
     job = Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
     with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display, name):
         run_side_system(as_seen(job), name)

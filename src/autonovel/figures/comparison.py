@@ -66,13 +66,13 @@ def bars(study: Study) -> list[Bar]:
     """Return a bar for each system and start; a seed that two runs have counts once."""
     found = []
     name, _, other_changes = study.label.partition(" ")
-    recipe = published_as(name, study.runs[0].settings)
     for system in LABELS:
         for start, changed in STARTS.items():
             runs = [run for run in study.runs if _varied(run.changed) == changed]
             acc = {run.seed: value for run in runs if (value := run.accuracy(system)) is not None}
-            published = None if other_changes else paper.accuracy(recipe, changes_in_words(changed), system)
             if acc:
+                stands_for = published_as(name, changes_in_words(changed), runs[0].settings)
+                published = None if other_changes else paper.accuracy(*stands_for, system)
                 found.append(Bar(system, start, acc, published))
     return found
 

@@ -15,7 +15,7 @@ from autonovel.storage.documents import read_json
 from autonovel.tables.as_today import recipe_today
 from autonovel.words import count, counted, duration
 
-PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins
+PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:(?:~|\.\.)?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from autonovel.errors import UsageError
 from autonovel.labels import GROWN
 from autonovel.settings import PLACES, SENTENCES, Recipe
 from autonovel.studies.variants import STAGES_1_AND_2, WITHOUT_EFFECT
-from autonovel.tables.naming import Results
+from autonovel.tables import paper
+from autonovel.tables.naming import Results, changes_in_words
 
 OWN = {
     "rankstats": ("joint.",),
@@ -89,16 +90,21 @@ def recipe_today(name: str, preset: str | None) -> dict[str, Any]:
     return recipe.flatten(recipe.load(name, {"preset": preset} if preset else {}).recipe)
 
 
-def published_as(name: str, settings: Mapping[str, Any] | None) -> str:
-    """Return the recipe whose numbers in the paper stand beside runs of the recipe ``name``; nothing if there is none.
+def published_as(name: str, changes: str, settings: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Return the recipe, and what was changed in it, of which the paper's numbers stand beside runs.
 
-    For one of somebody else it is that of the package which is named after the benchmark, if the classes are the same.
+    For a recipe of somebody else it is that of the package which is named after the benchmark, if the classes are the
+    same (else none), and changed is also what it leaves out itself, as the paper's ablations do.
     """
     if not settings or name in recipe.names():
-        return name
+        return name, changes
     source, own = str(settings.get("data.source")), recipe.completed(settings)
     published = recipe_today(source, None) if source in recipe.names() else {}
-    return source if published and all(own[key] == published[key] for key in WHICH_CLASSES) else ""
+    if not published or any(own[key] != published[key] for key in WHICH_CLASSES):
+        return "", changes
+    told = {change.partition("=")[0] for change in changes.split()}
+    left_out = {key: own[key] for key in paper.LEFT_OUT if own[key] != published[key] and key not in told}
+    return source, f"{changes_in_words(left_out)} {changes}".strip()
 
 
 def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:

@@ -162,7 +162,7 @@ def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
 def _in_the_paper(recipe: str, runs: list[Results]) -> tuple[str, str]:
     """Return the recipe, and what was changed in it, of which the paper may have a number to stand beside the runs."""
     name, _, changes = (name_then(runs) or recipe).partition(" ")
-    return published_as(name, runs[0].get("settings")), changes
+    return published_as(name, changes, runs[0].get("settings"))
 
 
 def _joint(results: Results, system: str) -> dict[str, Any] | None:
