@@ -110,7 +110,7 @@ def test_remote_shards_are_copied_once(root: Path, tmp_path: Path) -> None:
 
 def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "webdataset.gopen", None)
-    with pytest.raises(UsageError, match=r"autonovel\[webdataset\]"):
+    with pytest.raises(UsageError, match=r"-m pip install .webdataset>="):
         shards.fetch("https://example.org/0.tar", str(tmp_path))
 
 
