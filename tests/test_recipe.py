@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +267,7 @@ def test_what_is_refused_and_in_which_words(text: str, words: list[str]) -> None
         ("[joint]\nk = 'three'", ["joint.k", "int"]),
         ("joint = 3", ["unknown setting 'joint'"]),
         ("preset = 'best'", ["no preset 'best'", "code, paper"]),
-        ("preset = 1", ["no preset 1"]),
+        ("preset = 1", ["no preset '1'"]),
         ("[preset]\nname = 'code'", ["unknown setting 'preset.name'"]),
         ("[[joint]]\nk = 3", ["unknown setting 'joint'"]),
     ],
@@ -675,18 +674,47 @@ def test_a_caller_s_preset_and_images_take_the_place_of_a_recipe_s_that_extends(
 @pytest.mark.parametrize(
     "given",
     [
-        {}, {"joint.lr": 0.2}, {"preset": "paper"}, {"joint.k": 9}, {"about": "caller"}, {"departures": ["none"]},
+        {}, {"joint.lr": 0.2}, {"preset": "paper"}, {"preset": "code"}, {"preset": "paper", "joint.lr": 0.2},
+        {"preset": "code", "joint.lr": 0.2}, {"joint.k": 9}, {"about": "caller"}, {"departures": ["none"]},
         {"incremental.lr": 0.01, "joint.lr": 0.2}, {"incremental.after": "joint", "joint.lr": 0.2},
+        {"incremental.after": "supervised"}, {"incremental.after": "supervised", "joint.lr": 0.2},
+        {"data.source": "svhn"},
     ],
     ids=str,
 )  # fmt: skip
-def test_a_caller_is_heard_as_by_a_recipe_that_extends_none(write: Writer, given: dict[str, Any]) -> None:
-    demo = (resources.files("autonovel") / "recipes" / "demo.toml").read_text()
-    own = 'about = "mine: five [joint.k]"\n[joint]\nk = 5\n[incremental]\nlr = 0.07\n'
-    extending = recipe.load(write(f'extends = "demo"\n{own}'), given).recipe
-    rest = demo[demo.index("departures") :].replace("[joint]", "[joint]\nk = 5")
-    plain = recipe.load(write(f'about = "mine: five [joint.k]"\n{rest}\n[incremental]\nlr = 0.07\n'), given).recipe
-    assert recipe.flatten(extending) | {"minutes": ""} == recipe.flatten(plain) | {"minutes": ""}
+@pytest.mark.parametrize("after", ["", "supervised", "joint"])
+@pytest.mark.parametrize("preset", ["", "code", "paper"])
+def test_a_caller_is_heard_as_by_a_recipe_that_extends_none(
+    write: Writer, tmp_path: Path, given: dict[str, Any], preset: str, after: str
+) -> None:
+    base = '[data]\nsource = "sample"\nknown = ["0", "1"]\n[supervised]\nepochs = 9\n'
+    first = 'about = "mine: five [joint.k]"\ndepartures = ["two [joint.lr]"]\n' + f'preset = "{preset}"\n' * bool(
+        preset
+    )
+    then = "[joint]\nk = 5\n[incremental]\nlr = 0.07\n" + f'after = "{after}"\n' * bool(after)
+    plain = recipe.load(write(first + base + then), given)
+    Path(write(base)).rename(tmp_path / "base.toml")
+    extending = recipe.load(write(f'extends = "base.toml"\n{first}{then}'), given)
+    assert (extending.recipe, extending.changed) == (plain.recipe, plain.changed)
+
+
+@pytest.mark.parametrize("taken_back", [["incremental.after=supervised"], ["preset=code"], ["preset=paper"]])
+def test_what_is_said_over_a_training_after_joint_training_is_about_that_alone(
+    write: Writer, tmp_path: Path, taken_back: list[str]
+) -> None:
+    mine = write('extends = "svhn-fast"\n[incremental]\nepochs = 40\n')
+    assert value(recipe.load(mine), "incremental.epochs") == 40
+    as_one = recipe.load(mine, taken_back).recipe
+    assert as_one.incremental.epochs == as_one.joint.epochs
+    above = tmp_path / "above.toml"
+    above.write_text('extends = "mine.toml"\n[incremental]\nafter = "supervised"\n')
+    assert value(recipe.load(str(above)), "incremental.epochs") == as_one.joint.epochs
+
+
+def test_another_source_takes_back_which_classes_are_new(write: Writer) -> None:
+    mine = write('extends = "cifar10-fast"\n[data]\nnew = ["truck"]\n')
+    assert value(recipe.load(mine), "data.new") == ["truck"]
+    assert value(recipe.load(mine, ["data.source=svhn"]), "data.new") == []
 
 
 def test_what_a_recipe_below_says_of_incremental_learning_yields_to_joint_training_above(
@@ -718,6 +746,7 @@ def test_recipes_in_a_linked_folder_extend_what_lies_beside_them(tmp_path: Path)
         ('extends = "./below/../mine.toml"', ["extend each other in a circle"]),
         (f'extends = "{300 * "a"}.toml"', ["cannot be read", "too long"]),
         ("[extends]", ["extends is {}"]),
+        ('extends = "nul\\u0000.toml"', ["no recipe file"]),
         ('extends = "demo"\nabout = "mine: five [joint.kk]"', ["joint.kk", "no setting"]),
     ],
 )

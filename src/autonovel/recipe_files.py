@@ -76,7 +76,10 @@ def line(name: str) -> list[Document]:
 
 def _place(name: str) -> str:
     """Return what two names of one recipe have in common."""
-    return os.path.realpath(name) if name.endswith(".toml") else name
+    try:
+        return os.path.realpath(name) if name.endswith(".toml") else name
+    except ValueError:  # no file can have such a name
+        return name
 
 
 def _text(name: str) -> tuple[str, str]:

@@ -67,6 +67,11 @@ class Data(Section):
 # where images lie and how they come to the device: nothing of it changes a result
 PLACES = ("data.path", "data.loader", "data.workers", "data.cache")
 
+# which images of a source are known, new or there at all: of another source it says nothing
+WHICH_IMAGES = (
+    "data.known", "data.first_known", "data.new", "data.first_new", "data.per_class", "data.alphabet", "data.subset",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Section):
