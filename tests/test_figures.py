@@ -419,6 +419,16 @@ def test_systems_are_compared_over_seeds_and_starts(tmp_path: Path) -> None:
         assert picture.width > 500
 
 
+def test_the_paper_stands_beside_kept_results_of_a_recipe_of_ones_own(tmp_path: Path) -> None:
+    settings = settings_held(recipe.load("cifar10-fast", ["joint.k=5", "pretrain.kind=supervised"]).recipe)
+    scores = {name: {"acc": 0.5, "nmi": 0.5, "ari": 0.5} for name in ("rankstats", "kmeans")}
+    results = {"recipe": "my five", "seed": 0, "systems": scores, "settings": settings, "changed": {}, "seconds": {}}
+    (tmp_path / "seed-0.json").write_text(json.dumps(results))
+    (own,) = studies(collect([tmp_path]))
+    found = {bar.system: (bar.start, bar.paper.mean if bar.paper else None) for bar in comparison.bars(own)}
+    assert found == {"rankstats": (comparison.WITHOUT, 89.4), "kmeans": (comparison.WITHOUT, 65.5)}
+
+
 def test_one_system_is_no_comparison(tmp_path: Path) -> None:
     scored(tmp_path, 0, {"rankstats": 0.9}, name="toy")
     with pytest.raises(CannotDrawError, match="fewer than two systems"):

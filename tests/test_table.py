@@ -66,6 +66,13 @@ def test_what_is_only_shown_or_kept_makes_no_other_recipe() -> None:
         ("five", "cifar10-fast", "data.known=cat,dog,frog,horse,ship", "–"),
         ("svhn-odd", "svhn-fast", "data.known=1,3,5,7,9", "–"),
         ("little", "demo", "joint.k=5", "–"),
+        ("my five", "cifar10-fast", "joint.k=5", "90.4 ± 0.5"),
+        ("mean", "omniglot-fast", "joint.k=7", "89.1"),
+        ("one", "omniglot-fast", "data.alphabet=Angelic", "–"),
+        ("counted", "omniglot-fast", "count.new_classes=auto", "85.4"),
+        ("counted", "cifar10-fast", "count.new_classes=auto", "–"),
+        ("nine", "cifar10-fast", "count.new_classes=9", "–"),
+        ("third", "imagenet", "data.subset=A", "–"),
     ],
 )
 def test_beside_a_recipe_of_ones_own_the_paper_has_what_it_has_of_these_classes(
@@ -74,6 +81,16 @@ def test_beside_a_recipe_of_ones_own_the_paper_has_what_it_has_of_these_classes(
     settings = settings_held(recipe.load(extends, [change]).recipe)
     (row,) = table.rows([result(0, 0.9, name, settings=settings)])
     assert (row.recipe, row.paper) == (name, paper)
+
+
+def test_what_a_recipe_of_ones_own_leaves_out_is_told_of_those_systems_that_have_it() -> None:
+    settings = settings_held(recipe.load("cifar10-fast", ["joint.bce=false"]).recipe)
+    systems = {name: {"acc": 0.5, "nmi": 0.5, "ari": 0.5} for name in ("rankstats", "kmeans")}
+    seconds = {"rankstats": 1.0, "kmeans": 1.0, "total": 2.0}
+    found = table.rows([result(0, 0.5, "without", settings=settings, systems=systems, seconds=seconds)])
+    assert {row.system: row.paper for row in found} == {
+        "ranking statistics": "26.2 ± 2.0", "k-means on stage-2 features": "72.5 ± 0.0",
+    }  # fmt: skip
 
 
 def test_old_new_all_stand_in_one_row_and_above_the_table_how_they_are_matched() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
-from autonovel.figures.runs import VARIED, Study
+from autonovel.figures.runs import VARIED, Run, Study
 from autonovel.labels import LABELS
 from autonovel.tables import paper
 from autonovel.tables.as_today import published_as
@@ -14,7 +14,7 @@ from autonovel.tables.naming import changes_in_words
 
 NAME = "systems"
 WITH, WITHOUT = "with self-supervision", "without self-supervision"
-STARTS: dict[str, dict[str, Any]] = {WITH: {}, WITHOUT: {"pretrain.kind": "supervised"}}
+PRETRAINING = "pretrain.kind"
 BAR_COLOURS = {WITH: style.FEW[0], WITHOUT: style.FEW[5]}
 NUMBER_COLOURS = {WITH: "white", WITHOUT: style.INK}  # read on those
 
@@ -65,20 +65,28 @@ def draw(study: Study) -> Drawn:
 def bars(study: Study) -> list[Bar]:
     """Return a bar for each system and start; a seed that two runs have counts once."""
     found = []
-    name, _, other_changes = study.label.partition(" ")
+    name = study.runs[0].recipe
     for system in LABELS:
-        for start, changed in STARTS.items():
-            runs = [run for run in study.runs if _varied(run.changed) == changed]
+        for start in (WITH, WITHOUT):
+            runs = [run for run in study.runs if _start_of(run) == start]
             acc = {run.seed: value for run in runs if (value := run.accuracy(system)) is not None}
             if acc:
-                stands_for = published_as(name, changes_in_words(changed), runs[0].settings)
-                published = None if other_changes else paper.accuracy(*stands_for, system)
+                changes = changes_in_words(_varied(runs[0]))
+                stands_for = published_as(name, changes, runs[0].settings, system)
+                published = paper.accuracy(*stands_for, system) if study.label == name else None
                 found.append(Bar(system, start, acc, published))
     return found
 
 
-def _varied(changed: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in changed.items() if key in VARIED}
+def _varied(run: Run) -> dict[str, Any]:
+    return {key: value for key, value in run.changed.items() if key in VARIED}
+
+
+def _start_of(run: Run) -> str | None:
+    """Return where a run starts from; nothing for one in which something else was varied."""
+    if _varied(run).keys() - {PRETRAINING}:
+        return None
+    return WITHOUT if run.settings.get(PRETRAINING) == "supervised" else WITH
 
 
 def _start(bar: Bar, found: list[Bar]) -> str:

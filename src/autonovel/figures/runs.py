@@ -132,8 +132,8 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
     systems = list(results["systems"])
     try:
         own = recipe_today(results["recipe"], preset)
-    except UsageError:  # a recipe that is not at hand: what it said of a setting is not known
-        own = {"name": results["recipe"]}
+    except UsageError:  # a recipe of somebody else: what it said is known as far as results depend on it
+        own = {"name": results["recipe"]} | (results.get("settings") or {})
     return Run(
         folder=file.with_suffix(""),
         settings=own | changed | {"run.systems": systems},

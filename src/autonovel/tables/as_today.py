@@ -13,7 +13,7 @@ from typing import Any
 from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.labels import GROWN
-from autonovel.settings import PLACES, SENTENCES, Recipe
+from autonovel.settings import PLACES, SENTENCES, WHICH_IMAGES, Recipe
 from autonovel.studies.variants import STAGES_1_AND_2, WITHOUT_EFFECT
 from autonovel.tables import paper
 from autonovel.tables.naming import Results, changes_in_words
@@ -29,7 +29,6 @@ OWN = {
     "kmeans-pretrained": ("centres.",),
     "known-only": (),
 }  # sections of a recipe that a system depends on beside those of stages 1 and 2; a system of somebody else's, on all
-WHICH_CLASSES = ("data.known", "data.first_known", "data.new", "data.first_new", "data.per_class")
 LEFT_OUT = {*PLACES, *SENTENCES, "name", "preset"}
 FOR_SPEED = ("compile", "threads")
 SCHEDULED = {"decay_at": "multistep", "decay_every": "step", "tail": "tail", "peak_at": "one-cycle"}  # used by it alone
@@ -90,21 +89,22 @@ def recipe_today(name: str, preset: str | None) -> dict[str, Any]:
     return recipe.flatten(recipe.load(name, {"preset": preset} if preset else {}).recipe)
 
 
-def published_as(name: str, changes: str, settings: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Return the recipe, and what was changed in it, of which the paper's numbers stand beside runs.
+def published_as(name: str, changes: str, settings: Mapping[str, Any] | None, system: str) -> tuple[str, str]:
+    """Return the recipe, and what was changed in it, of which the paper's number stands beside runs of a system.
 
     For a recipe of somebody else it is that of the package which is named after the benchmark, if the classes are the
-    same (else none), and changed is also what it leaves out itself, as the paper's ablations do.
+    same (else none), and changed is also what it says itself of what the paper's tables vary.
     """
     if not settings or name in recipe.names():
         return name, changes
     source, own = str(settings.get("data.source")), recipe.completed(settings)
     published = recipe_today(source, None) if source in recipe.names() else {}
-    if not published or any(own[key] != published[key] for key in WHICH_CLASSES):
+    if not published or any(own[key] != published[key] for key in WHICH_IMAGES):
         return "", changes
     told = {change.partition("=")[0] for change in changes.split()}
-    left_out = {key: own[key] for key in paper.LEFT_OUT if own[key] != published[key] and key not in told}
-    return source, f"{changes_in_words(left_out)} {changes}".strip()
+    differs = {key: own[key] for key in paper.VARIED if own[key] != published[key] and _matters(key, system, own)}
+    further = {key: value for key, value in differs.items() if key not in told}
+    return source, f"{changes_in_words(further)} {changes}".strip()
 
 
 def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:

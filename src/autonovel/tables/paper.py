@@ -152,10 +152,9 @@ OLD_NEW_ALL: dict[tuple[str, str], OldNewAll] = {
 }
 
 
-LEFT_OUT = tuple(dict.fromkeys(changes.partition("=")[0] for _, changes in ABLATION))  # settings of the ablations
-
-# every way in which the paper's tables have a recipe, by the settings changed in it
+# every way in which the paper's tables have a recipe, by the settings changed in it, and these settings
 VARIANTS = ("", WITH_STORED_ESTIMATES, *dict.fromkeys(changes for _, changes in ABLATION))
+VARIED = tuple(dict.fromkeys(changes.partition("=")[0] for changes in VARIANTS if changes))
 
 
 def accuracy(recipe: str, changes: str, system: str) -> Published | None:

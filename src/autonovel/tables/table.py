@@ -155,14 +155,15 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
 
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     values = {key: [100 * r["systems"][system][key] for r in runs] for key in ("acc", "nmi", "ari")}
-    published = paper.accuracy(*_in_the_paper(recipe, runs), system)
+    published = paper.accuracy(*_in_the_paper(recipe, runs, system), system)
     return _row(recipe, system, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
 
 
-def _in_the_paper(recipe: str, runs: list[Results]) -> tuple[str, str]:
+def _in_the_paper(recipe: str, runs: list[Results], system: str) -> tuple[str, str]:
     """Return the recipe, and what was changed in it, of which the paper may have a number to stand beside the runs."""
-    name, _, changes = (name_then(runs) or recipe).partition(" ")
-    return published_as(name, changes, runs[0].get("settings"))
+    name = runs[0]["recipe"]
+    changes = (name_then(runs) or recipe).removeprefix(name).strip()
+    return published_as(name, changes, runs[0].get("settings"), system)
 
 
 def _joint(results: Results, system: str) -> dict[str, Any] | None:
@@ -181,7 +182,7 @@ def _joint_row(recipe: str, system: str, runs: list[Results]) -> Row:
     found = [joint for r in runs if (joint := _joint(r, system))]
     scores = [joint["protocols"][MATCHED_EACH] for joint in found]
     parts = {key: [100 * score[key] for score in scores] for key in ("old", "new", "all")}
-    published = paper.old_new_all(*_in_the_paper(recipe, runs), system)
+    published = paper.old_new_all(*_in_the_paper(recipe, runs, system), system)
     told = " / ".join(map(str, published)) if published else "–"
     splits = ", ".join(sorted({joint["split"] for joint in found}))
     return _row(recipe, system, joint_label(system, splits), told, " / ".join(map(spread, parts.values())), parts, runs)
