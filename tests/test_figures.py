@@ -422,7 +422,8 @@ def test_systems_are_compared_over_seeds_and_starts(tmp_path: Path) -> None:
 def test_the_paper_stands_beside_kept_results_of_a_recipe_of_ones_own(tmp_path: Path) -> None:
     settings = settings_held(recipe.load("cifar10-fast", ["joint.k=5", "pretrain.kind=supervised"]).recipe)
     scores = {name: {"acc": 0.5, "nmi": 0.5, "ari": 0.5} for name in ("rankstats", "kmeans")}
-    results = {"recipe": "my five", "seed": 0, "systems": scores, "settings": settings, "changed": {}, "seconds": {}}
+    results = {"recipe": "my five", "seed": 0, "systems": scores, "settings": settings, "changed": {},
+               "seconds": {"total": 1.0}}  # fmt: skip
     (tmp_path / "seed-0.json").write_text(json.dumps(results))
     (own,) = studies(collect([tmp_path]))
     found = {bar.system: (bar.start, bar.paper.mean if bar.paper else None) for bar in comparison.bars(own)}

@@ -78,6 +78,48 @@ def test_the_true_classes_are_found_again_too(here: Path, monkeypatch: pytest.Mo
     assert Path(found.data.truth).resolve() == here / "truth.csv"
 
 
+def test_true_classes_that_moved_with_the_images_are_looked_for_beside_them(here: Path) -> None:
+    (here / "pictures" / "truth.csv").write_text("path,label\n")
+    os.chdir(here / "pictures")
+    noted = facts(Path("../runs/one"), ".", **{"data.truth": "truth.csv"})
+    assert "data.truth" in noted["places"]
+    (here / "pictures").rename(here / "pics")
+    os.chdir(here / "work")
+    now = places.settings_now(here / "runs" / "one", noted, here / "pics")
+    assert now.data.truth == "truth.csv", "which the folder of the images has"
+
+
+def test_a_folder_of_that_name_is_not_the_true_classes(here: Path) -> None:
+    (here / "work" / "truth").mkdir()
+    assert "data.truth" not in facts(Path("../runs/one"), "../pictures", **{"data.truth": "truth"})["places"]
+
+
+def test_images_on_a_disk_that_is_gone_are_named_as_they_were_told(here: Path) -> None:
+    noted = facts(Path("../runs/one"), str(here / "pictures"))
+    (here / "pictures").rmdir()
+    moved = (here / "runs" / "one").rename(here / "elsewhere" / "deep" / "one")
+    assert places.settings_now(moved, noted).data.path == str(here / "pictures")
+
+
+def test_a_folder_may_be_called_auto(here: Path) -> None:
+    (here / "work" / "auto").mkdir()
+    noted = facts(Path("../runs/one"), "auto")
+    assert noted["places"] == {"data.path": os.path.join("..", "..", "work", "auto")}, (
+        "and a cache of that name is none"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are text there")
+def test_a_folder_whose_name_is_no_text_is_not_noted(here: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    try:
+        (here / odd / "in").mkdir(parents=True)
+    except OSError:
+        pytest.skip("this file system has no such names")
+    os.chdir(here / odd / "in")
+    assert facts(here / "runs" / "one", ".")["places"] == {}
+
+
 def test_runs_that_noted_nothing_go_by_what_they_were_told(here: Path) -> None:
     noted = facts(Path("../runs/one"), "../pictures")
     del noted["places"]

@@ -15,8 +15,9 @@ PATH, TRUTH, CACHE = NOTED = "data.path", "data.truth", "data.cache"
 def as_seen_from(folder: Path, settings: Recipe) -> dict[str, str]:
     """Return where the images, their true classes and a cache of theirs lie as seen from a run's ``folder``."""
     said = recipe.flatten(settings)
-    there = {key: said[key] for key in NOTED if said[key] not in ("", "auto", "off") and os.path.exists(said[key])}
-    return {key: _relative(_by_its_own_name(path), os.path.realpath(folder)) for key, path in there.items()}
+    there = {key: said[key] for key in NOTED if _is_place(key, said[key])}
+    seen = {key: _relative(_by_its_own_name(path), os.path.realpath(folder)) for key, path in there.items()}
+    return {key: path for key, path in seen.items() if _is_text(path)}
 
 
 def settings_now(
@@ -34,17 +35,34 @@ def settings_now(
     places = facts.get("places", {})
     for key in NOTED:
         if key in places:
-            then[key] = _found_again(then[key], folder, places[key])
+            then[key] = _found_again(key, then[key], folder, places[key])
     if data:
         then[PATH] = moved(then[PATH], data)
     return recipe.restore(then)
 
 
-def _found_again(said: str, folder: Path, place: str) -> str:
+def _is_place(key: str, said: str) -> bool:
+    """Tell whether what a setting says is a file or a folder here; true classes may be named from where images lie."""
+    if key == CACHE and said in ("auto", "off"):
+        return False
+    return os.path.isfile(said) if key == TRUTH else said != "" and os.path.exists(said)
+
+
+def _is_text(path: str) -> bool:
+    """Tell whether a document can hold ``path``: names of files may be any bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _found_again(key: str, said: str, folder: Path, place: str) -> str:
     """Return where something lies that a run was told of as ``said`` and noted as ``place``, seen from its folder."""
     noted = _relative(os.path.normpath(os.path.join(os.path.realpath(folder), place)), os.getcwd())
     ways = (said, noted) if os.path.isabs(said) else (noted, said)  # a run that was moved alone is told of it once more
-    return next((way for way in ways if os.path.exists(way)), noted)
+    gone = said if key == TRUTH else ways[0]  # true classes are looked for beside the images, wherever these are now
+    return next((way for way in ways if os.path.exists(way)), gone)
 
 
 def _by_its_own_name(path: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from autonovel import hub
 from autonovel.batches import fitting_batches
-from autonovel.data.decode import EXTENSIONS
+from autonovel.data.decode import WHAT_IS_READ
 from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
 from autonovel.extras import installing
@@ -114,8 +114,7 @@ def check_wish(wish: Wish) -> None:
 def _check_pile(found: Inventory) -> None:
     """Refuse piles in which nothing can be discovered."""
     if found.images == 0:
-        endings = " ".join(EXTENSIONS)
-        raise InputError(f"there is no readable image in {found.root}; files ending in {endings} are read.")
+        raise InputError(f"there is no readable image in {found.root}; {WHAT_IS_READ}.")
     if len(found.classes) < 2:
         raise InputError(
             f"{found.root} has {len(found.classes)} known class{'' if len(found.classes) == 1 else 'es'}; at least two "

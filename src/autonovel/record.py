@@ -119,6 +119,15 @@ def same_images(facts: Mapping[str, Any], images: ImageSet) -> bool:
     return bool(facts.get("digest") == _digest(images))
 
 
+def check_same_images(folder: Path, facts: Mapping[str, Any], images: ImageSet, settings: Recipe) -> None:
+    """Say so if ``images``, loaded by ``settings``, are not those of the run in ``folder``."""
+    if not same_images(facts, images):
+        raise UsageError(
+            f"the images at {settings.data.path or 'the source'} are not those of {folder}, or have other labels. "
+            "Say where its own are with --data DIR."
+        )
+
+
 def counted(folder: Path, n_new: int) -> None:
     """Add the number of new classes to ``run.json`` of a run that did not know it."""
     write_json(folder / "run.json", check_format(folder) | {"n_new": n_new})

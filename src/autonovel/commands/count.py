@@ -123,8 +123,8 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
         if not asked.begun:
             command = ["autonovel", *sys.argv[1:]]
             record.begin(folder, settings, seed, chosen, train, None, command, asked.loaded.changed)
-        elif not record.same_images(check_format(folder), train):
-            raise UsageError(f"the images at {settings.data.path or 'the source'} are not those of {folder}.")
+        else:
+            record.check_same_images(folder, check_format(folder), train, settings)
         job = Job(settings, train, test, None, seed, chosen, folder, display)
         with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display):
             content = counting.count(as_seen(job))

@@ -99,8 +99,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_j
     with tempfile.TemporaryDirectory() as own, devices.torch_settings(model.precision):
         adopt_surveys(Path(own), [path])  # the run folder itself may be another's to write to
         train, test = prepare_both(train, test, once, Path(own), chosen, Silent())
-        if not record.same_images(facts, train):
-            raise UsageError(f"the images at {settings.data.path or 'the source'} are not those of {path}.")
+        record.check_same_images(path, facts, train, settings)
         train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
         found = embed(model, train.images)
         judged = test if found.is_grown(train.n_known) else None  # test images judge a grown head alone

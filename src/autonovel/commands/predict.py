@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rich.console import Console
 
 from autonovel import stopping
-from autonovel.data.decode import EXTENSIONS
+from autonovel.data.decode import WHAT_IS_READ
 from autonovel.data.paths import images_at, listed
 from autonovel.discovery import UNREADABLE
 from autonovel.editing.found import COLUMNS
@@ -175,8 +175,7 @@ class Asked:
         first = next(coming, None)
         if first is None:
             where = ", ".join([*self.paths[:3], *([f"--from {self.listing}"] if self.listing is not None else [])])
-            endings = " ".join(EXTENSIONS)
-            raise InputError(f"there are no images in {where}; in folders, files ending in {endings} are read.")
+            raise InputError(f"there are no images in {where}; in folders, {WHAT_IS_READ}.")
         return itertools.chain([first], coming)
 
     @property

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from autonovel import recipe
 from autonovel.commands.look import print_results
-from autonovel.errors import UsageError
 from autonovel.labels import LABELS
 from autonovel.launch import about, launch, started_again
 from autonovel.manner import Manner
@@ -203,8 +202,7 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     train, test, _ = sources.load(settings, seed, path)
     chosen = devices.pick(facts["device"])
     train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
-    if not record.same_images(facts, train):
-        raise UsageError(f"the images at {settings.data.path or 'the source'} are not those of {path}.")
+    record.check_same_images(path, facts, train, settings)
     job = Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
     with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display, name):
         run_side_system(as_seen(job), name)

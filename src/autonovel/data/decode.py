@@ -17,6 +17,7 @@ Pixels = NDArray[np.uint8]
 EXTENSIONS = (
     ".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
 )  # fmt: skip
+WHAT_IS_READ = f"files ending in {' '.join(EXTENSIONS)} are read"
 FOREIGN = (  # told of, not read
     ".heic", ".heif", ".avif", ".jp2", ".jxl", ".psd", ".svg", ".dng", ".cr2", ".nef", ".arw",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from autonovel.cores import usable_cores
-from autonovel.data.decode import EXTENSIONS, UnreadableError, decode, is_grey, quiet
+from autonovel.data.decode import WHAT_IS_READ, UnreadableError, decode, is_grey, quiet
 from autonovel.data.files import Entry, FileTable
 from autonovel.data.imageset import ImageSet
 from autonovel.data.splits import LabelledImages, first_of_each_class, hold_out
@@ -54,8 +54,7 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
             "folder are to be discovered. Leave both empty."
         )
     if not train.entries:
-        endings = " ".join(EXTENSIONS)
-        raise InputError(f"there are no images in {train.root}; files ending in {endings} are read.")
+        raise InputError(f"there are no images in {train.root}; {WHAT_IS_READ}.")
     names = tuple(sorted({label for label in train.labels if label is not None}))
     unknown = [name for name in data.known if name not in names]
     if unknown:

@@ -15,7 +15,10 @@ from autonovel.storage.documents import read_json
 from autonovel.tables.as_today import recipe_today
 from autonovel.words import count, counted, duration
 
-PLACE = re.compile(r"(?:^|(?<=[\s=:;,\"'(\[]))(?:(?:~|\.\.)?/|[A-Za-z]:[/\\]|\\\\|\w+://)")  # where one begins
+# where an absolute path begins, an address, or a way out of the folder in which the command was given
+PLACE = re.compile(
+    r"""(?:^|(?<=[\s=:;,"'(\[]))(?:~?/|[A-Za-z]:[/\\]|\\\\|\w+://|(?:[^\s=:;,"'(\[/\\]*[/\\])*?\.\.(?:[/\\]|$))"""
+)
 
 
 @dataclass(frozen=True)
