@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from autonovel import device as devices
-from autonovel import recipe, record
+from autonovel import recipe, scoring
 from autonovel.counting import counting
 from autonovel.data import ImageSet, omniglot
 from autonovel.data.groups import groups
@@ -68,7 +68,7 @@ def accuracy(order: tuple[argparse.Namespace, str, dict[str, Any], str, str]) ->
         if n_new is None:
             job = replace(job, n_new=counting.taken(counting.count(job), settings.count))
         found = run_system(job, system, folder)
-    scores = record.system_scores(images, found.embedding)
+    scores = scoring.system_scores(images, found.embedding)
     assert scores is not None
     return 100 * scores["acc"]
 

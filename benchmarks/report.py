@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from autonovel import discovery, kept, recipe, record
+from autonovel import discovery, kept, recipe, record, scoring
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.report.build import PAGE, write_report
@@ -81,8 +81,8 @@ def made_up_run(folder: Path, n: int, side: int = 32) -> tuple[ImageSet, Embeddi
     discovery.discover(images, found).save(folder)
     found.save(folder / "embedding.safetensors")
     kept.save_truth(folder, images)
-    one = {"rankstats": record.system_record(found, 1.0, images, None, None)}
-    write_json(folder / "results.json", record.results(folder, one, {"rankstats": 1.0, "total": 1.0}))
+    one = {"rankstats": scoring.system_record(found, 1.0, images, None, None)}
+    write_json(folder / "results.json", scoring.results(folder, one, {"rankstats": 1.0, "total": 1.0}))
     record.finish(folder, torch.device("cpu"))
     return images, found
 

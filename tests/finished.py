@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from autonovel import discovery, networks, recipe, record
+from autonovel import discovery, networks, recipe, record, scoring
 from autonovel.data import channel_statistics, sources
 from autonovel.embedding import embed
 from autonovel.storage.documents import write_json
@@ -34,8 +34,10 @@ def finished_run(folder: Path, *settings: str, joint: bool = True) -> Path:
     spread = torch.arange(len(train)) % n_new  # an untrained network would put nearly all images into one class
     p_new = torch.nn.functional.one_hot(spread, n_new) * 0.6 + found.p_new * 0.4
     discovery.discover(train, type(found)(found.z, p_new, found.p_known)).save(folder)
-    nothing = {"scores": None, "seconds": 0.0, "incremental": None}
-    write_json(folder / "results.json", record.results(folder, {loaded.recipe.run.systems[0]: nothing}, {"total": 0.0}))
+    nothing = {loaded.recipe.run.systems[0]: {"scores": None, "seconds": 0.0, "incremental": None}}
+    write_json(
+        folder / "results.json", scoring.results(folder, {loaded.recipe.run.systems[0]: nothing}, {"total": 0.0})
+    )
     record.finish(folder, torch.device("cpu"))
     return folder
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from autonovel.data import catalogue
-from autonovel.data.catalogue import ImagenetLayout
+from autonovel.data import layouts
+from autonovel.data.layouts import ImagenetLayout
 
 KNOWN = tuple(f"n0100000{number}" for number in range(8))
 UNLABELLED = tuple(f"n0200000{number}" for number in range(5))
@@ -45,7 +45,7 @@ def publish(monkeypatch: pytest.MonkeyPatch) -> None:
     from autonovel.data import imagenet, inspect
 
     small = ImagenetLayout(frozenset(UNLABELLED), SUBSETS, len(KNOWN), TRAIN, TRAIN)
-    for module in (catalogue, imagenet, inspect):
+    for module in (layouts, imagenet, inspect):
         monkeypatch.setattr(module, "IMAGENET", small)
 
 

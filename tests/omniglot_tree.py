@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from autonovel.data import catalogue
+from autonovel.data import layouts
 
 SIDE = 105
 BACKGROUND = {"Latin": 6, "Greek": 6, "Korean": 6, "Cyrillic": 6}
@@ -55,7 +55,7 @@ def write(folder: Path, zipped: bool = False) -> Path:
 
 def write_published(folder: Path) -> Path:
     """Write zip files with as many characters and drawings as are published."""
-    from autonovel.data.catalogue import OMNIGLOT
+    from autonovel.data.layouts import OMNIGLOT
 
     groups = -(-OMNIGLOT.background // 50)
     background = {f"Group{number:02d}": 50 for number in range(1, groups)}
@@ -90,7 +90,7 @@ def publish(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the published counts be those of the small tree."""
     from autonovel.data import omniglot
 
-    monkeypatch.setattr(catalogue, "OMNIGLOT", _Small())
+    monkeypatch.setattr(layouts, "OMNIGLOT", _Small())
     monkeypatch.setattr(omniglot, "OMNIGLOT", _Small())
 
 

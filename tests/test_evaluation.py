@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autonovel import class_tables, evaluation, record
+from autonovel import class_tables, evaluation, scoring
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import UsageError
@@ -251,16 +251,16 @@ def test_a_grown_head_is_judged_on_the_unlabelled_training_images_beside_the_tes
         return Embedding(torch.zeros(8, 1), torch.zeros(8, 2), torch.eye(width)[torch.tensor(outputs)])
 
     on_train, on_test = said([0, 1, 3, 3, 0, 2, 2, 3]), said([0, 1, 3, 3, 3, 2, 2, 2])
-    found = record.joint_scores(images, on_train, images, on_test)
+    found = scoring.joint_scores(images, on_train, images, on_test)
     assert found is not None and found["split"] == "held-out test images"
     assert found["protocols"][PLAIN_OLD] == {"old": 1.0, "new": 1.0, "all": 1.0}
     assert found["unlabelled"] == {"acc": pytest.approx(4 / 6), "taken_for_known": pytest.approx(1 / 6)}
-    astray = record.joint_scores(images, said([0, 1, 0, 0, 0, 1, 1, 3]))
+    astray = scoring.joint_scores(images, said([0, 1, 0, 0, 0, 1, 1, 3]))
     assert astray is not None, "a known class that all of a new one are taken for is no match"
     assert astray["unlabelled"] == {"acc": pytest.approx(1 / 6), "taken_for_known": pytest.approx(5 / 6)}
-    assert record.joint_scores(images, said([0, 1, 1, 1, 1, 0, 0, 0], width=2)) is None, "no grown head"
+    assert scoring.joint_scores(images, said([0, 1, 1, 1, 1, 0, 0, 0], width=2)) is None, "no grown head"
     mixed = replace(images, truth=torch.tensor([0, 1, 0, 1, 2, 3, 3, 3]))  # a pile with known classes in it
-    told = record.joint_scores(mixed, said([0, 1, 0, 0, 2, 3, 3, 3]))
+    told = scoring.joint_scores(mixed, said([0, 1, 0, 0, 2, 3, 3, 3]))
     assert told is not None and told["unlabelled"] == {
         "acc": pytest.approx(5 / 6),
         "taken_for_known": pytest.approx(1 / 6),

@@ -189,7 +189,7 @@ def test_counting_refuses_probes_that_pretraining_has_seen(tree: Path, tmp_path:
 
 
 def test_stored_estimates_of_dtc() -> None:
-    from autonovel.data.catalogue import OMNIGLOT
+    from autonovel.data.layouts import OMNIGLOT
 
     stored = {part: number for (source, part), number in paper.STORED_ESTIMATES.items() if source == "omniglot"}
     assert stored.keys() == OMNIGLOT.evaluation.keys()

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from autonovel import draws, record
+from autonovel import draws, record, scoring
 from autonovel.batches import fitting_batches
 from autonovel.data import ImageSet
 from autonovel.data.checks import check_problem
 from autonovel.errors import AutonovelError, GuardError
 from autonovel.job import Job
-from autonovel.labels import LABELS
+from autonovel.labels import LABELS, PIXELS
 from autonovel.recipe import flatten, restore
 from autonovel.settings import Joint, Recipe
 from autonovel.storage import writing
@@ -39,7 +39,7 @@ MOST_TIMES = 3  # that a trial's epochs may exceed the run's
 def systems_in_order(job: Job) -> tuple[str, ...]:
     """Return the systems of a run, the one that delivers first: the recipe's own order, or what trials say."""
     systems = job.recipe.run.systems
-    candidates = [name for name in systems if name != record.PIXELS]
+    candidates = [name for name in systems if name != PIXELS]
     if not job.recipe.run.trials or len(candidates) < 2:
         return systems
     path = job.folder / FILE
@@ -163,7 +163,7 @@ def _trial(job: Job, number: int, candidates: list[str], folder: Path) -> dict[s
             job.display.say(f"In trial {number + 1}, {LABELS[name]} failed: {error.seen or error}")
             found[name] = 0.0
             continue
-        scores = record.system_scores(part.images, result.embedding)
+        scores = scoring.system_scores(part.images, result.embedding)
         assert scores is not None
         found[name] = scores["acc"]
     return {"hidden": list(part.images.new_names), "found": found}

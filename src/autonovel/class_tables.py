@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from autonovel import evaluation, record
+from autonovel import evaluation, scoring
 from autonovel.data import ImageSet
 from autonovel.embedding import Embedding
 from autonovel.errors import UsageError
@@ -30,7 +30,7 @@ def of_run(
         found = on_train.p_new[train.unlabelled].argmax(dim=1).numpy()
         rows = evaluation.by_class(truth, found, evaluation.matching(truth, found))
         out["head of the new classes, on the unlabelled images"] = _named(rows, train)
-    images, embedding, split = record.judges_of_joint(train, on_train, test, on_test)
+    images, embedding, split = scoring.judges_of_joint(train, on_train, test, on_test)
     if images.truth is not None and embedding.is_grown(images.n_known):
         truth, found = images.truth.numpy(), embedding.p_known.argmax(dim=1).numpy()
         mapping = evaluation.plain_and_matched(truth, found, images.n_known)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autonovel import agreement, choosing, discovery, doubts, record
+from autonovel import agreement, choosing, discovery, doubts, scoring
 from autonovel.editing.edited import EDITS, EditedRun
 from autonovel.embedding import Embedding
 from autonovel.extraction import shared_stages
@@ -40,7 +40,7 @@ def deliver(
     result = discovery.discover(job.train, found.embedding)
     result.save(job.folder)
     seconds |= {name: content["seconds"] for name, content in records.items()}
-    results = record.results(job.folder, records, seconds)
+    results = scoring.results(job.folder, records, seconds)
     others = [name for name in job.recipe.run.systems if name != primary]
     if others:
         clusters = new_class(job, found.embedding).numpy()

@@ -1,9 +1,10 @@
 """What people call the systems; ``run.systems`` may name these."""
 
 PLAIN, GROWN = "rankstats", "rankstats-incremental"  # the method itself, without and with incremental learning
+PIXELS = "kmeans-pixels"  # has no model to deliver
 KNOWN_ONLY = "known-only"  # discovers nothing: for runs in which every image has a label
 LABELS = {
-    "kmeans-pixels": "k-means on raw pixels",
+    PIXELS: "k-means on raw pixels",
     "kmeans": "k-means on stage-2 features",
     "kmeans-pretrained": "k-means on pretrained features",
     "kcl": "KCL",

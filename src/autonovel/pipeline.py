@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autonovel import choosing, doubts, record, stopping
+from autonovel import choosing, doubts, record, scoring, stopping
 from autonovel.companion import Companions
 from autonovel.counting import counting
 from autonovel.data import share_of
@@ -91,7 +91,7 @@ def _run(job: Job, seen: Job) -> Outcome | None:
         for name in [name for name in others if not _done_here(seen, name, beside, failures)]:
             with _noting(failures, name, job.ranks):
                 beside.wait(name)
-    records = {primary: record.system_record(found.embedding, found.seconds, seen.train, *on_test(seen, found))}
+    records = {primary: scoring.system_record(found.embedding, found.seconds, seen.train, *on_test(seen, found))}
     if not job.ranks.first:
         return None
     seconds |= counting.seconds_spent(seen) | choosing.seconds_spent(seen)

@@ -12,7 +12,7 @@ from autonovel.data.decode import WHAT_IS_READ
 from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
 from autonovel.extras import installing
-from autonovel.labels import LABELS
+from autonovel.labels import LABELS, PIXELS
 from autonovel.recipe import load
 from autonovel.words import of_images
 
@@ -173,7 +173,7 @@ def _as_asked(found: Inventory, wish: Wish, settings: dict[str, Any], side: int)
     said, chosen = [f"Recipe {wish.recipe}, as asked."], load(wish.recipe).recipe
     if wish.size or not chosen.data.size:
         settings["data.size"] = wish.size or min(side, LARGEST_FROM_SCRATCH)
-    several = len([name for name in chosen.run.systems if name != "kmeans-pixels"]) > 1
+    several = len([name for name in chosen.run.systems if name != PIXELS]) > 1
     settings |= _systems(wish, "", said, len(found.classes) >= FEW_CLASSES and several)
     if wish.method == "auto" and not chosen.run.trials:
         settings["run.trials"] = 1

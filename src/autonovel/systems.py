@@ -8,17 +8,17 @@ from pathlib import Path
 
 import torch
 
-from autonovel import agreement, discovery, record
+from autonovel import agreement, discovery, scoring
 from autonovel.data import ImageSet
 from autonovel.data.crew import deaths_explained
 from autonovel.embedding import Embedding, embed, joint_order
 from autonovel.extraction import extractor
 from autonovel.job import Job
+from autonovel.labels import PIXELS
 from autonovel.methods import METHODS, WITHOUT_STAGE_2
 from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.similarity import LearnSimilarity
 from autonovel.networks import Model, heads
-from autonovel.record import PIXELS
 from autonovel.stage_names import JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import subfolder_lock, sweep
@@ -93,7 +93,7 @@ def run_side_system(job: Job, name: str) -> None:
             ranks.alone(lambda: _cluster_pixels(job, folder))
             return
         found = run_system(job, name, folder)
-        content = record.system_record(found.embedding, found.seconds, job.train, *on_test(job, found))
+        content = scoring.system_record(found.embedding, found.seconds, job.train, *on_test(job, found))
         if ranks.first:
             if trains(job, name):  # features of its own, which the figures compare
                 found.embedding.save(folder / "embedding.safetensors")
@@ -104,7 +104,7 @@ def run_side_system(job: Job, name: str) -> None:
 def _cluster_pixels(job: Job, folder: Path) -> None:
     start = time.monotonic()
     clusters = pixel_clusters(job.train, job.problem.n_new, job.seed)
-    scores, seconds = record.cluster_scores(job.train, clusters), time.monotonic() - start
+    scores, seconds = scoring.cluster_scores(job.train, clusters), time.monotonic() - start
     agreement.save_assignments(folder, clusters)
     write_json(folder / "results.json", {"scores": scores, "seconds": seconds, "incremental": None})
 

@@ -10,7 +10,8 @@ import torch
 import imagenet_tree
 from autonovel import recipe
 from autonovel.data import fetch, imagenet, inspect, sources
-from autonovel.data.catalogue import DATASETS, IMAGENET, LargeSplit
+from autonovel.data.catalogue import DATASETS, LargeSplit
+from autonovel.data.layouts import IMAGENET
 from autonovel.data.listing import problem
 from autonovel.errors import InputError, UsageError
 from autonovel.settings import Data

@@ -9,8 +9,9 @@ import torch
 
 import omniglot_tree
 from autonovel.data import omniglot, sources
-from autonovel.data.catalogue import DATASETS, OMNIGLOT
+from autonovel.data.catalogue import DATASETS
 from autonovel.data.inspect import check
+from autonovel.data.layouts import OMNIGLOT
 from autonovel.errors import InputError, UsageError
 from autonovel.recipe import load
 

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from autonovel import recipe, record
+from autonovel import recipe, sameness
 from autonovel.data import ImageSet, channel_statistics, memory, sources
 from autonovel.data.memory import available_bytes, choose, gigabytes
 from autonovel.data.prepare import discard_cache, prepare
@@ -76,7 +76,7 @@ def test_both_loaders_see_the_same(root: Path, tmp_path: Path) -> None:
     assert torch.equal(one.images, torch.cat(list(other.images.split(7))))
     assert torch.equal(one.y, other.y) and one.ids == other.ids and len(one) == len(one.ids) == 30
     assert one.unreadable == other.unreadable and list(one.unreadable) == ["cat/05 broken.jpg", "unlabelled/zz.heic"]
-    assert record._digest(one) == record._digest(other)
+    assert sameness.digest_of(one) == sameness.digest_of(other)
     for a, b in zip(channel_statistics(one.images), channel_statistics(other.images), strict=True):
         assert torch.equal(a, b)
     counts = other.images.counts
@@ -174,7 +174,7 @@ def test_arrays_stay_or_are_streamed_from_memory(tmp_path: Path) -> None:
     assert "resident (they are in memory already)" in told.said[0]
     made = prepare(images, Data(loader="streaming"), tmp_path, CPU, told)
     assert isinstance(made.images, HostPixels) and prepare(made, Data(), tmp_path, CPU, told) is made
-    assert record._digest(made) == record._digest(images)
+    assert sameness.digest_of(made) == sameness.digest_of(images)
 
 
 def test_memory_in_words_and_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def _of_recipe(
 
 def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
     from autonovel import device as devices
-    from autonovel import record
+    from autonovel import record, sameness
     from autonovel.counting import counting
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
@@ -124,7 +124,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
             command = ["autonovel", *sys.argv[1:]]
             record.begin(folder, settings, seed, chosen, train, None, command, asked.loaded.changed)
         else:
-            record.check_same_images(folder, check_format(folder), train, settings)
+            sameness.check_same_images(folder, check_format(folder), train, settings)
         job = Job(settings, train, test, None, seed, chosen, folder, display)
         with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display):
             content = counting.count(as_seen(job))

@@ -77,7 +77,7 @@ def _print_joint_classifiers(console: Console, joint: dict[str, Any]) -> None:
 
 def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_json: bool) -> None:
     """Let the delivered model of a finished run judge its images anew; print the scores, and how every class fares."""
-    from autonovel import class_tables, record
+    from autonovel import class_tables, record, sameness, scoring
     from autonovel import device as devices
     from autonovel.data import sources
     from autonovel.data.prepare import adopt_surveys, prepare_both
@@ -99,13 +99,13 @@ def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_j
     with tempfile.TemporaryDirectory() as own, devices.torch_settings(model.precision):
         adopt_surveys(Path(own), [path])  # the run folder itself may be another's to write to
         train, test = prepare_both(train, test, once, Path(own), chosen, Silent())
-        record.check_same_images(path, facts, train, settings)
+        sameness.check_same_images(path, facts, train, settings)
         train, test = train.resized(settings.data.size), test.resized(settings.data.size) if test else None
         found = embed(model, train.images)
         judged = test if found.is_grown(train.n_known) else None  # test images judge a grown head alone
         on_judged = embed(model, judged.images) if judged else None
-    results["systems"][facts["primary"]] = record.system_scores(train, found)
-    joint = record.joint_scores(train, found, judged, on_judged)
+    results["systems"][facts["primary"]] = scoring.system_scores(train, found)
+    joint = scoring.joint_scores(train, found, judged, on_judged)
     results["incremental"] = joint or results.get("incremental")
     if joint:
         results["joint_classifiers"] = (results.get("joint_classifiers") or {}) | {facts["primary"]: joint}

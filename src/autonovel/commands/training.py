@@ -92,7 +92,7 @@ def train_run(
     Of several processes that do it ``together``, the first one locks and writes the folder, and speaks.
     """
     from autonovel import device as devices
-    from autonovel import pipeline, record
+    from autonovel import pipeline, record, sameness
     from autonovel.counting import counting
     from autonovel.data import sources
     from autonovel.data.checks import check_problem
@@ -138,7 +138,7 @@ def train_run(
             raise
         if ranks.world > 1:
             ranks.check_same(
-                record.outline(train),
+                sameness.outline(train),
                 f"the machines do not see the same images in {settings.data.path or settings.data.source}: files or "
                 "labels differ. Give all of them the same folder, or equal copies of it.",
             )
@@ -187,7 +187,7 @@ def _announce(console: Console, loaded: recipe.Loaded, folder: Path) -> None:
 def train_side_system(path: Path, name: str, display: Display, keep_going: bool) -> None:
     """Train one system of the comparison in the run at ``path``."""
     from autonovel import device as devices
-    from autonovel import record
+    from autonovel import sameness
     from autonovel.data import sources
     from autonovel.data.prepare import prepare_both
     from autonovel.extraction import as_seen
@@ -202,7 +202,7 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     train, test, _ = sources.load(settings, seed, path)
     chosen = devices.pick(facts["device"])
     train, test = prepare_both(train, test, settings.data, path, chosen, Silent())
-    record.check_same_images(path, facts, train, settings)
+    sameness.check_same_images(path, facts, train, settings)
     job = Job(settings, train, test, int(facts["n_new"]), seed, chosen, path, display, keep_going)
     with devices.torch_settings(devices.precision(settings.network.precision, chosen)), telling(display, name):
         run_side_system(as_seen(job), name)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from autonovel.data.catalogue import CIFAR_LAYOUTS, CifarLayout, explained, how_to_get
+from autonovel.data.catalogue import explained, how_to_get
+from autonovel.data.layouts import CIFAR_LAYOUTS, CifarLayout
 from autonovel.data.splits import LabelledImages
 from autonovel.errors import InputError, UsageError
 

@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from autonovel.data.catalogue import IMAGENET, how_to_get
+from autonovel.data.catalogue import how_to_get
 from autonovel.data.decode import is_image
 from autonovel.data.files import WHOLE, Entry
+from autonovel.data.layouts import IMAGENET
 from autonovel.data.listing import Listing
 from autonovel.errors import InputError, UsageError
 from autonovel.settings import Data

@@ -10,17 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from autonovel.data.catalogue import (
-    IMAGENET,
-    Dataset,
-    LargeSplit,
-    RemoteFile,
-    Split,
-    explained,
-    find,
-    how_to_get,
-    md5,
-)
+from autonovel.data.catalogue import Dataset, LargeSplit, RemoteFile, Split, explained, find, how_to_get, md5
+from autonovel.data.layouts import IMAGENET
 from autonovel.errors import InputError
 from autonovel.words import counted, of_images
 

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from autonovel.data.catalogue import OMNIGLOT, explained, how_to_get
+from autonovel.data.catalogue import explained, how_to_get
+from autonovel.data.layouts import OMNIGLOT
 from autonovel.data.splits import LabelledImages
 from autonovel.errors import InputError, UsageError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from autonovel import record
+from autonovel import sameness
 from autonovel.cached_views import CHUNK, FEATURES, load_views, save_views
 from autonovel.data import ImageSet, sources
 from autonovel.data.given_labels import GivenLabels
@@ -89,4 +89,4 @@ class Carried:
                 return None
             rows = torch.tensor([row for row in range(len(images)) if row not in seen.broken], dtype=torch.int64)
             images = replace(images.rows(rows), fingerprint=seen.fingerprint)
-        return images.ids if record.same_images(facts, images) else None
+        return images.ids if sameness.same_images(facts, images) else None

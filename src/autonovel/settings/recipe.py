@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from autonovel.errors import UsageError
-from autonovel.labels import GROWN, KNOWN_ONLY, LABELS, PLAIN
+from autonovel.labels import GROWN, KNOWN_ONLY, LABELS, PIXELS, PLAIN
 from autonovel.settings.compared import Centres, Dtc, Linear, PairClustering, Similarity
 from autonovel.settings.counting import Count
 from autonovel.settings.images import Data, Network, Run
@@ -61,10 +61,10 @@ class Recipe(Section):
                 "such as --set supervised.epochs=100, or another pretrain.kind."
             )
         systems = self.run.systems
-        if not systems or systems[0] == "kmeans-pixels":
+        if not systems or systems[0] == PIXELS:
             raise UsageError(
                 f"run.systems is {list(systems)}; its first system delivers the model, so it must be one that has a "
-                f"model: {', '.join(name for name in LABELS if name != 'kmeans-pixels')}."
+                f"model: {', '.join(name for name in LABELS if name != PIXELS)}."
             )
         if KNOWN_ONLY in systems and len(systems) > 1:
             raise UsageError(

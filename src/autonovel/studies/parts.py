@@ -31,11 +31,11 @@ class Parts:
 def parts_of(settings: Recipe) -> Parts | None:
     """Return the parts of which a recipe's benchmark is the mean; None if it has none, or if one is chosen."""
     if settings.data.source == "omniglot" and not settings.data.alphabet:
-        from autonovel.data.catalogue import OMNIGLOT  # late: the package of images needs torch
+        from autonovel.data.layouts import OMNIGLOT  # late: the package of images needs torch
 
         return Parts("data.alphabet", OMNIGLOT.evaluation)
     if settings.data.source == "imagenet" and not settings.data.subset:
-        from autonovel.data.catalogue import IMAGENET
+        from autonovel.data.layouts import IMAGENET
 
         return Parts("data.subset", {name: len(classes) for name, classes in IMAGENET.subsets.items()})
     return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from autonovel import recipe
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.labels import GROWN, PLAIN
+from autonovel.labels import GROWN, PIXELS, PLAIN
 from autonovel.settings import PLACES, Recipe
 from autonovel.stage_names import JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.documents import read_json, replace_file
@@ -48,7 +48,7 @@ WITHOUT_SELF_SUPERVISION = Variant("without-self-supervision", {"pretrain.kind":
 SWEPT = {"k": "joint.k", "group": "joint.group"}
 
 # the demo's comparison, the delivered system first
-EVERY_SYSTEM = ("rankstats-incremental", "rankstats", "dtc", "kcl", "mcl", "kmeans", "kmeans-pixels")
+EVERY_SYSTEM = ("rankstats-incremental", "rankstats", "dtc", "kcl", "mcl", "kmeans", PIXELS)
 
 # "Without consistency" is run with both kinds of pair loss: the diagonal of the two-view loss compares two
 # views of one image and so is itself a consistency term.

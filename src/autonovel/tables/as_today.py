@@ -12,7 +12,7 @@ from typing import Any
 
 from autonovel import recipe
 from autonovel.errors import UsageError
-from autonovel.labels import GROWN
+from autonovel.labels import GROWN, PIXELS
 from autonovel.settings import PLACES, SENTENCES, WHICH_IMAGES, Recipe
 from autonovel.studies.variants import STAGES_1_AND_2, WITHOUT_EFFECT
 from autonovel.tables import paper
@@ -25,7 +25,7 @@ OWN = {
     "mcl": ("similarity.", "mcl.", "linear."),
     "dtc": ("dtc.", "linear."),
     "kmeans": (),
-    "kmeans-pixels": (),
+    PIXELS: (),
     "kmeans-pretrained": ("centres.",),
     "known-only": (),
 }  # sections of a recipe that a system depends on beside those of stages 1 and 2; a system of somebody else's, on all

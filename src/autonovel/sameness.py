@@ -1,0 +1,73 @@
+"""Checksums of what a run learns from: whether images are those of a run, and which runs may share stages."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from autonovel.data import ImageSet
+from autonovel.errors import UsageError
+from autonovel.settings import Recipe
+
+
+def same_images(facts: Mapping[str, Any], images: ImageSet) -> bool:
+    """Tell whether ``images`` are those of the run whose ``run.json`` is ``facts``."""
+    return bool(facts.get("digest") == digest_of(images))
+
+
+def check_same_images(folder: Path, facts: Mapping[str, Any], images: ImageSet, settings: Recipe) -> None:
+    """Say so if ``images``, loaded by ``settings``, are not those of the run in ``folder``."""
+    if not same_images(facts, images):
+        raise UsageError(
+            f"the images at {settings.data.path or 'the source'} are not those of {folder}, or have other labels. "
+            "Say where its own are with --data DIR."
+        )
+
+
+def digest_of(images: ImageSet) -> str:
+    """Return a checksum of images, labels and class names; the same however the images are held."""
+    sums = hashlib.blake2b(digest_size=16)
+    if images.fingerprint:
+        sums.update(images.fingerprint.encode())
+    else:
+        for chunk in images.images.split(4096):
+            sums.update(chunk.contiguous().numpy().tobytes())
+    sums.update(images.y.contiguous().numpy().tobytes())
+    sums.update(json.dumps(images.class_names).encode())
+    return sums.hexdigest()
+
+
+def outline(images: ImageSet) -> str:
+    """Return a checksum of names, labels and, of files, what is in them: enough to tell copies of a set apart."""
+    told = json.dumps([images.ids, images.class_names, images.fingerprint, list(images.images.shape)])
+    return hashlib.blake2b(told.encode() + images.y.numpy().tobytes(), digest_size=16).hexdigest()
+
+
+def basis_of(images: ImageSet, settings: Recipe, digest: str) -> str:
+    """Return a checksum of all that stages 1 and 2 learn from: runs of one basis may share them.
+
+    That is every image, of which ``digest`` is the checksum, unless stage 1 sees the labelled ones alone; then it is
+    these, and their places, on which random draws depend.
+    """
+    if not settings.pretrain.labelled_only or not (isinstance(images.images, Tensor) or images.sums is not None):
+        return digest
+    rows = (~images.unlabelled).nonzero()[:, 0]
+    places = hashlib.blake2b(rows.numpy().tobytes(), digest_size=16).hexdigest()
+    if images.sums is not None:  # of files, which may not be in memory
+        pixels = hashlib.blake2b(images.sums[rows].numpy().tobytes(), digest_size=16).hexdigest()
+        return digest_of(replace(images, fingerprint=pixels, y=images.y[rows])) + places
+    assert isinstance(images.images, Tensor)
+    return digest_of(replace(images, images=images.images[rows], y=images.y[rows])) + places
+
+
+def start_of(settings: Recipe) -> str:
+    """Return a checksum of the weights that training starts from, if any: under their name others may lie tomorrow."""
+    if not settings.pretrain.reads_weights:
+        return ""
+    with Path(settings.pretrain.weights).open("rb") as file:
+        return hashlib.file_digest(file, functools.partial(hashlib.blake2b, digest_size=16)).hexdigest()
