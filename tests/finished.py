@@ -34,10 +34,9 @@ def finished_run(folder: Path, *settings: str, joint: bool = True) -> Path:
     spread = torch.arange(len(train)) % n_new  # an untrained network would put nearly all images into one class
     p_new = torch.nn.functional.one_hot(spread, n_new) * 0.6 + found.p_new * 0.4
     discovery.discover(train, type(found)(found.z, p_new, found.p_known)).save(folder)
-    nothing = {loaded.recipe.run.systems[0]: {"scores": None, "seconds": 0.0, "incremental": None}}
-    write_json(
-        folder / "results.json", scoring.results(folder, {loaded.recipe.run.systems[0]: nothing}, {"total": 0.0})
-    )
+    nothing = {"scores": None, "seconds": 0.0, "incremental": None}
+    records = {loaded.recipe.run.systems[0]: nothing}
+    write_json(folder / "results.json", scoring.results(folder, records, {"total": 0.0}))
     record.finish(folder, torch.device("cpu"))
     return folder
 
