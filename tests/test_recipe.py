@@ -678,7 +678,7 @@ def test_a_caller_s_preset_and_images_take_the_place_of_a_recipe_s_that_extends(
         {"preset": "code", "joint.lr": 0.2}, {"joint.k": 9}, {"about": "caller"}, {"departures": ["none"]},
         {"incremental.lr": 0.01, "joint.lr": 0.2}, {"incremental.after": "joint", "joint.lr": 0.2},
         {"incremental.after": "supervised"}, {"incremental.after": "supervised", "joint.lr": 0.2},
-        {"data.source": "svhn"},
+        {"joint.after": "supervised"}, {"joint.after": "joint", "joint.lr": 0.2}, {"data.source": "svhn"},
     ],
     ids=str,
 )  # fmt: skip

@@ -6,7 +6,8 @@ A layer wins over those below it, and takes back more than it says itself:
 - a preset takes the place of the one before it, right under the layer that names it; naming the one in force does
   nothing;
 - what is said of joint training is said of incremental learning too, unless that is a training of its own which comes
-  after joint training (``incremental.after``): it takes back what layers below say of incremental learning;
+  after joint training (``incremental.after``): it takes back what layers below say of incremental learning; what it
+  comes after is always said so, since joint training itself comes after nothing else;
 - all of that is taken back where such a training becomes one with joint training, whose settings then hold, and by the
   preset of the paper, which states that all hyper-parameters stay the same (its code differs).
 """
@@ -20,7 +21,7 @@ from autonovel.presets import PRESETS
 from autonovel.settings import WHICH_IMAGES
 
 Flat = dict[str, Any]
-PRESET, SOURCE, AFTER = "preset", "data.source", "incremental.after"
+PRESET, SOURCE, AFTER, JOINT_AFTER = "preset", "data.source", "incremental.after", "joint.after"
 JOINT, INCREMENTAL = "joint.", "incremental."
 AS_JOINT, AS_KCL = "as joint", "as kcl"
 INHERITED = ((INCREMENTAL, JOINT, AS_JOINT), ("mcl.", "kcl.", AS_KCL))  # sections, and those they are as
@@ -55,8 +56,9 @@ def laid_over(below: Sequence[Layer], above: Layer, defaults: Flat) -> tuple[lis
     else:
         below = [layer for layer in below if not layer.is_preset]
         presets = [Layer(_of_preset(str(preset)), lambda _: f"preset {preset}", is_preset=True)]
-    stack = [*below, *presets]
-    gone = _taken_back(before, in_force([*stack, above], defaults), above)
+    gone = {AFTER} if JOINT_AFTER in above.values else set[str]()
+    stack = [layer.without(gone) for layer in (*below, *presets)]
+    gone |= _taken_back(before, in_force([*stack, above], defaults), above)
     said = {key for layer in (*presets, above) for key in layer.values}
     return [*(layer.without(gone) for layer in stack), above], gone | said
 
