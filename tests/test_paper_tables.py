@@ -44,6 +44,8 @@ def test_our_number_stands_beside_the_paper_s_with_its_seeds() -> None:
         "95.0 ± 1.4 (2)",
     ]
     assert found["ranking statistics, *full length*"][-1] == "not run"
+    omniglot = lines([], "Novel category discovery, OmniGlot and ImageNet")
+    assert omniglot["ranking statistics, *full length*"] == ["89.1", "not run", "–", "–"]
 
 
 def test_what_is_clearly_below_the_paper_is_marked() -> None:
@@ -102,6 +104,10 @@ def test_each_part_of_a_joint_classifier_is_judged_by_itself() -> None:
     one = result("cifar10-fast", 0, "rankstats-incremental", 0.9, joint_classifiers={"rankstats-incremental": joint})
     found = lines([one], "Incremental learning: old / new / all on the test images")
     assert found["with incremental learning"][:2] == ["90.6 / 88.8 / 89.7", "93.0 / ▼ 82.0 / 87.0 (1)"]
+    listed = paper_tables.markdown([one]).split("**Below the paper**")[1].splitlines()
+    assert [line.split(" | ")[-2:] for line in listed if "old / new / all" in line] == [
+        ["93.0 / ▼ 82.0 / 87.0 (1)", "– / 6.8 / 2.7 |"]
+    ]
 
 
 def test_what_is_below_the_paper_is_listed_dataset_by_dataset() -> None:
@@ -114,10 +120,10 @@ def test_what_is_below_the_paper_is_listed_dataset_by_dataset() -> None:
     ]
     told = paper_tables.markdown(runs).split("**Below the paper**")[1].splitlines()
     assert [line for line in told if line.startswith("| CIFAR") or line.startswith("| SVHN")] == [
-        "| CIFAR-10 | ranking statistics | 90.4 ± 0.5 | ▼ 90.3 (1) |"
+        "| CIFAR-10 | ranking statistics | 90.4 ± 0.5 | 90.3 (1) | 0.1 |"
     ]
     below = paper_tables.markdown([result("svhn-fast", 0, "dtc", 0.726), *runs[1:]])
-    assert below.endswith("▼ 90.3 (1) |\n| SVHN | DTC | 75.7 ± 0.4 | ▼ 72.6 (1) |")
+    assert below.endswith("90.3 (1) | 0.1 |\n| SVHN | DTC | 75.7 ± 0.4 | ▼ 72.6 (1) | 3.1 |")
     assert "Below the paper" not in paper_tables.markdown(runs[2:])
 
 
@@ -125,8 +131,8 @@ def test_the_method_at_full_length_is_listed_by_however_little_and_a_recipe_alon
     runs = [result("omniglot", 0, "rankstats", 0.890), result("imagenet", 0, "rankstats", 0.824)]
     below = paper_tables.markdown(runs).split("**Below the paper**")[1].splitlines()
     assert [line for line in below if line.startswith(("| Omni", "| Image"))] == [
-        "| OmniGlot | ranking statistics, *full length* | 89.1 | ▼ 89.0 (1) |",
-        "| ImageNet | ranking statistics | 82.5 (3 subsets) | ▼ 82.4 (1) |",
+        "| OmniGlot | ranking statistics, *full length* | 89.1 | 89.0 (1) | 0.1 |",
+        "| ImageNet | ranking statistics | 82.5 (3 subsets) | 82.4 (1) | 0.1 |",
     ]
 
 

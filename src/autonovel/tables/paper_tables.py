@@ -21,7 +21,8 @@ CLEARLY_LESS = 3.0  # points below the paper
 LESS = "▼ "
 LEGEND = (
     "Accuracy in per cent, mean ± standard deviation, of ours with the number of seeds in brackets; the paper's "
-    f"deviations are over {paper.RUNS} runs. {LESS.strip()}: more than {CLEARLY_LESS:.0f} points below the paper. "
+    f"deviations are over {paper.RUNS} runs. {LESS.strip()}: more than {CLEARLY_LESS:.0f} points below the paper, "
+    "as both are printed. "
     "Where a line does not say *full length*, the fast recipe is meant (on ImageNet there is but one)."
 )
 EARLIER = " †"
@@ -97,15 +98,12 @@ def _published(table: PaperTable, line: Line, dataset: str) -> tuple[Published, 
     return () if one is None else (one,)
 
 
-def _ours(row: Row | None, name: str, published: Sequence[Published] = (), margin: float = CLEARLY_LESS) -> str:
-    """Return our numbers, marked where they are below the paper by more than a margin.
-
-    Also marked if their recipe is not the one of that ``name`` today.
-    """
+def _ours(row: Row | None, name: str, published: Sequence[Published] = ()) -> str:
+    """Return our numbers, marked where they are clearly below the paper, and if the recipe ``name`` differs today."""
     if row is None:
         return NOT_RUN
     texts = [
-        f"{LESS if _is_less(values, theirs, margin) else ''}{spread(values)}"
+        f"{LESS if theirs and _points_below(values, theirs) > CLEARLY_LESS else ''}{spread(values)}"
         for values, theirs in zip_longest(_numbers(row), published)
     ]
     return f"{' / '.join(texts)} ({len(row.seeds)}){EARLIER if row.recipe != name else ''}"
@@ -115,16 +113,16 @@ def _numbers(row: Row) -> list[list[float]]:
     return [row.values[key] for key in (("old", "new", "all") if "old" in row.values else ("acc",))]
 
 
-def _is_less(values: Sequence[float], published: Published | None, margin: float) -> bool:
-    """Tell whether a mean, to the digit that is shown, is below the paper's by more than ``margin``."""
-    return published is not None and round(published.mean - round(statistics.mean(values), 1), 1) > margin
+def _points_below(values: Sequence[float], published: Published) -> float:
+    """Return by how much a mean is below the paper's, both to the digit that is shown."""
+    return round(published.mean - round(statistics.mean(values), 1), 1)
 
 
 def _below(measured: Measured) -> list[str]:
     """Return the table of all lines on which ours is below the paper, dataset by dataset; nothing where none is."""
     once = dict.fromkeys(_misses(measured))  # a line may stand in several tables
     cells = sorted(once, key=lambda cells: [*TITLES.values()].index(cells[0]))
-    return ["", BELOW, "", *grid(["", "", "paper", "ours"], cells)] if cells else []
+    return ["", BELOW, "", *grid(["", "", "paper", "ours", "below by"], cells)] if cells else []
 
 
 def _misses(measured: Measured) -> Iterator[tuple[str, ...]]:
@@ -133,10 +131,11 @@ def _misses(measured: Measured) -> Iterator[tuple[str, ...]]:
             margin = 0.0 if line.of_the_method else CLEARLY_LESS
             for dataset, row in _found(table, line, measured).items():
                 theirs = _published(table, line, dataset)
-                if row and any(_is_less(*pair, margin) for pair in zip(_numbers(row), theirs, strict=False)):
+                below = [_points_below(*pair) for pair in zip(_numbers(row), theirs, strict=False)] if row else []
+                if any(points > margin for points in below):
                     title = f"{line.title}: old / new / all" if table.of_joint else line.title
-                    ours = _ours(row, line.run_name(dataset), theirs, margin)
-                    yield TITLES[dataset], title, _told(table, theirs), ours
+                    by = " / ".join(f"{points:.1f}" if points > margin else NONE for points in below)
+                    yield TITLES[dataset], title, _told(table, theirs), _ours(row, line.run_name(dataset), theirs), by
 
 
 def _sweep(sweep: Sweep, measured: Measured) -> list[str]:
