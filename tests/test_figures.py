@@ -430,6 +430,38 @@ def test_the_paper_stands_beside_kept_results_of_a_recipe_of_ones_own(tmp_path: 
     assert found == {"rankstats": (comparison.WITHOUT, 89.4), "kmeans": (comparison.WITHOUT, 65.5)}
 
 
+@pytest.mark.parametrize(("name", "kind"), [("cifar10-fast", "none"), ("omniglot-fast", "rotation")])
+def test_a_third_start_is_no_bar(tmp_path: Path, name: str, kind: str) -> None:
+    scored(tmp_path, 0, {"rankstats": 0.9, "kmeans": 0.7}, name=name, data__source=name.partition("-")[0])
+    changed = {"pretrain__kind": kind, "data__source": name.partition("-")[0]}
+    scored(tmp_path, 0, {"rankstats": 0.3, "kmeans": 0.3}, name=name, **changed)
+    found = comparison.bars(studies(collect([tmp_path]))[0])
+    assert [(bar.system, bar.start, bar.acc) for bar in found] == [
+        ("kmeans", comparison.WITH, {0: 70.0}),
+        ("rankstats", comparison.WITH, {0: 90.0}),
+    ]
+
+
+def test_a_start_that_a_caller_brought_back_is_the_usual_one(tmp_path: Path) -> None:
+    changed = {"pretrain.kind": "rotation"}
+    settings = settings_held(recipe.load("cifar10-fast", changed).recipe)
+    results = {"recipe": "scratch", "seed": 0, "systems": {"rankstats": {"acc": 0.9}}, "settings": settings,
+               "changed": changed, "seconds": {"total": 1.0}}  # fmt: skip
+    (tmp_path / "seed-0.json").write_text(json.dumps(results))
+    ((bar,),) = (comparison.bars(own) for own in studies(collect([tmp_path])))
+    assert (bar.start, bar.paper and bar.paper.mean) == (comparison.WITH, 90.4)
+
+
+def test_versions_of_a_recipe_of_ones_own_are_no_one_study(tmp_path: Path) -> None:
+    for seed, change in enumerate(("joint.lr=0.2", "joint.lr=0.1", "joint.bce=false")):
+        settings = settings_held(recipe.load("demo", [change]).recipe)
+        results = {"recipe": "mine", "seed": seed, "systems": {"rankstats": {"acc": 0.9}}, "settings": settings,
+                   "changed": {}, "seconds": {"total": 1.0}}  # fmt: skip
+        (tmp_path / f"seed-{seed}.json").write_text(json.dumps(results))
+    found = {study.label: [run.seed for run in study.only()] for study in studies(collect([tmp_path]))}
+    assert found == {"mine joint.lr=0.2": [0], "mine joint.lr=0.1": [1]}
+
+
 def test_one_system_is_no_comparison(tmp_path: Path) -> None:
     scored(tmp_path, 0, {"rankstats": 0.9}, name="toy")
     with pytest.raises(CannotDrawError, match="fewer than two systems"):

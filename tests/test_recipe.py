@@ -192,7 +192,7 @@ def test_an_unknown_key_names_the_nearest(write: Writer, key: str, nearest: str)
     said = {
         refusal("demo", [f"{key}=1"]),
         refusal("demo", {key: 1}),
-        refusal(write(f"[{section}]\n{name} = 1")),
+        refusal(mine := write(f"[{section}]\n{name} = 1")).removeprefix(f"recipe {mine}: "),
     }
     (words,) = said
     assert f"unknown setting {key!r}. Did you mean {nearest!r}?" in words
@@ -726,6 +726,62 @@ def test_what_a_recipe_below_says_of_incremental_learning_yields_to_joint_traini
     assert value(recipe.load(str(above)), "incremental.lr") == 0.3
 
 
+@pytest.mark.parametrize(
+    ("text", "given", "words"),
+    [
+        ("[joint]\nkk = 3", [], "mine.toml: unknown setting 'joint.kk'"),
+        ("[joint]\nk = 0", [], "mine.toml: joint.k is 0; it must be at least 1"),
+        ("[joint]\nk = 0", ["joint.k=-1"], "joint.k is -1; it must be at least 1"),
+        ('preset = "best"', [], "mine.toml: no preset 'best'"),
+        ("[joint]\nbce = 3", [], "mine.toml: joint.bce is 3; it must be of type bool"),
+    ],
+)
+def test_a_mistake_in_a_file_names_the_file(
+    write: Writer, tmp_path: Path, text: str, given: list[str], words: str
+) -> None:
+    write(text)
+    above = tmp_path / "above.toml"
+    above.write_text('extends = "mine.toml"\n[joint]\nepochs = 4\n')
+    said = refusal(str(above), given)
+    wanted = words if given else f"recipe {tmp_path}/{words}"
+    assert said.startswith(wanted), said
+
+
+@pytest.mark.parametrize("text", ['name = "cifar10-fast"', 'name = "demo"\nextends = "photos"'])
+def test_no_file_passes_for_a_recipe_of_the_package(write: Writer, tmp_path: Path, text: str) -> None:
+    assert "as one of the package is" in refusal(write(text))
+    Path(write("")).rename(tmp_path / "svhn.toml")
+    said = refusal(str(tmp_path / "svhn.toml"))
+    assert "is called svhn" in said and "rename the file, or let it say another name" in said
+
+
+@pytest.mark.parametrize(
+    ("preset", "given"), [("code", []), ("", []), ("code", ["preset=code"]), ("code", ["preset="])]
+)
+def test_a_preset_that_is_replaced_takes_nothing_back(
+    write: Writer, tmp_path: Path, preset: str, given: list[str]
+) -> None:
+    """The paper's would take back what the first recipe says of incremental learning."""
+    write('extends = "demo"\n[incremental]\nlr = 0.07\n')
+    (tmp_path / "printed.toml").write_text('extends = "mine.toml"\npreset = "paper"\n')
+    assert value(recipe.load(str(tmp_path / "printed.toml")), "incremental.lr") != 0.07
+    (tmp_path / "above.toml").write_text(f'extends = "printed.toml"\npreset = "{preset}"\n')
+    replaced = recipe.load(str(tmp_path / "above.toml"), given)
+    plain = recipe.load(str(tmp_path / "mine.toml"), [f"preset={value(replaced, 'preset')}"])
+    assert value(replaced, "incremental.lr") == 0.07
+    there, here = recipe.flatten(replaced.recipe), recipe.flatten(plain.recipe)
+    assert there | {"name": ""} == here | {"name": ""}
+
+
+def test_how_long_a_recipe_takes_is_not_said_where_its_lengths_were_changed(write: Writer) -> None:
+    assert "minutes" in value(recipe.load("demo"), "minutes")
+    assert "minutes" in value(recipe.load("demo", ["joint.k=7"]), "minutes")
+    assert value(recipe.load("demo", ["joint.epochs=500"]), "minutes") == ""
+    assert value(recipe.load(write('extends = "demo"\n[pretrain]\nepochs = 200')), "minutes") == ""
+    own = 'extends = "demo"\nminutes = "an hour"\n[joint]\nepochs = 200'
+    assert value(recipe.load(write(own)), "minutes") == "an hour"
+
+
 def test_recipes_in_a_linked_folder_extend_what_lies_beside_them(tmp_path: Path) -> None:
     (tmp_path / "real" / "deep").mkdir(parents=True)
     (tmp_path / "real" / "base.toml").write_text('extends = "demo"\n[joint]\nk = 7\n')
@@ -742,6 +798,7 @@ def test_recipes_in_a_linked_folder_extend_what_lies_beside_them(tmp_path: Path)
         ("extends = 3", ["extends is 3", "name a recipe"]),
         ('extends = "demo"\ndepartures = ["one [joint.kk]"]', ["joint.kk", "no setting"]),
         ('extends = "demo"\n[joint]\nkk = 3', ["joint.kk", "joint.k"]),
+        ('extends = "mine"', ["no recipe named 'mine'", "Of the file", 'say extends = "mine.toml"']),
         ('extends = "gone.toml"', ["no recipe file", "gone.toml"]),
         ('extends = "./below/../mine.toml"', ["extend each other in a circle"]),
         (f'extends = "{300 * "a"}.toml"', ["cannot be read", "too long"]),

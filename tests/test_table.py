@@ -93,6 +93,29 @@ def test_what_a_recipe_of_ones_own_leaves_out_is_told_of_those_systems_that_have
     }  # fmt: skip
 
 
+def test_beside_a_recipe_of_ones_own_that_a_caller_brings_back_the_paper_has_the_whole_method() -> None:
+    settings = settings_held(recipe.load("cifar10-fast").recipe)
+    (row,) = table.rows([result(0, 0.9, "scratch", settings=settings, changed={"joint.bce": True})])
+    assert (row.recipe, row.paper) == ("scratch joint.bce=True", "90.4 ± 0.5")
+
+
+def test_runs_of_a_recipe_of_ones_own_that_was_edited_between_them_are_never_averaged(tmp_path: Path) -> None:
+    systems = {name: {"acc": 0.5, "nmi": 0.5, "ari": 0.5} for name in ("rankstats", "kmeans")}
+    seconds = {"rankstats": 1.0, "kmeans": 1.0, "total": 2.0}
+    for seed, change in enumerate(("joint.k=5", "joint.k=5", "joint.bce=false")):
+        settings = settings_held(recipe.load("cifar10-fast", [change, 'run.systems=["rankstats", "kmeans"]']).recipe)
+        one = result(seed, 0.5, "mine", settings=settings, systems=systems, seconds=seconds)
+        (tmp_path / f"seed-{seed}.json").write_text(json.dumps(one))
+    found = table.rows(table.collect([tmp_path]))
+    assert [(row.recipe, row.system, row.paper, row.seeds) for row in found] == [
+        ("mine", "k-means on stage-2 features", "72.5 ± 0.0", (0, 1, 2)),
+        ("mine joint.bce=False joint.k=3", "ranking statistics", "26.2 ± 2.0", (2,)),
+        ("mine joint.bce=True joint.k=5", "ranking statistics", "90.4 ± 0.5", (0, 1)),
+    ]
+    told = table.markdown(table.collect([tmp_path]))
+    assert "| mine (b) | ranking statistics |" in told and "- `mine` (b): joint.bce=True joint.k=5" in told
+
+
 def test_old_new_all_stand_in_one_row_and_above_the_table_how_they_are_matched() -> None:
     joint = {"split": "held-out test images", "protocols": {MATCHED_EACH: {"old": 0.9, "new": 0.8, "all": 0.85}}}
     row = table.rows([result(0, 0.9, incremental=joint)])[-1]

@@ -3,8 +3,8 @@
 A layer wins over those below it, and takes back more than it says itself:
 
 - another source of images takes back which of them are known and new: that was said of the source before it;
-- a preset takes the place of the one before it, right under the layer that names it; naming the one in force does
-  nothing;
+- a preset takes the place of the one before it, right under the layer that names it, and then that one counts in
+  nothing; naming the one in force does nothing;
 - what is said of joint training is said of incremental learning too, unless that is a training of its own which comes
   after joint training (``incremental.after``): it takes back what layers below say of incremental learning; what it
   comes after is always said so, since joint training itself comes after nothing else;
@@ -46,27 +46,41 @@ class Layer:
         return replace(self, values={key: value for key, value in self.values.items() if key not in keys})
 
 
-def laid_over(below: Sequence[Layer], above: Layer, defaults: Flat) -> tuple[list[Layer], set[str]]:
-    """Return the layers with one more on top, and the settings that are no longer as they were said to be below it."""
+def laid_over(
+    below: Sequence[Layer], above: Layer, defaults: Flat, replaced: bool = False
+) -> tuple[list[Layer], set[str]]:
+    """Return the layers with one more on top, and the settings that are no longer as they were said to be below it.
+
+    ``replaced`` says that a preset which the new one names is not that of the layers still to come.
+    """
     before = in_force(below, defaults)
     presets: list[Layer] = []
     preset = above.values.get(PRESET, before[PRESET])
     if preset == before[PRESET]:
         above = above.without({PRESET})
     else:
-        below = [layer for layer in below if not layer.is_preset]
-        presets = [Layer(_of_preset(str(preset)), lambda _: f"preset {preset}", is_preset=True)]
+        values = _of_preset(str(preset))  # there must be such a preset in any case
+        presets = [] if replaced else [Layer(values, lambda _: f"preset {preset}", is_preset=True)]
     gone = {AFTER} if JOINT_AFTER in above.values else set[str]()
     stack = [layer.without(gone) for layer in (*below, *presets)]
-    gone |= _taken_back(before, in_force([*stack, above], defaults), above)
+    gone |= _taken_back(before, in_force([*stack, above], defaults), above, bool(presets))
     said = {key for layer in (*presets, above) for key in layer.values}
     return [*(layer.without(gone) for layer in stack), above], gone | said
 
 
-def _taken_back(before: Flat, now: Flat, above: Layer) -> set[str]:
+def with_preset(said: Sequence[Flat], defaults: Flat) -> int:
+    """Return which of the voices that say something of settings, the lowest first, names the preset in force."""
+    which, preset = 0, defaults[PRESET]
+    for place, values in enumerate(said):
+        if values.get(PRESET, preset) != preset:
+            which, preset = place, values[PRESET]
+    return which
+
+
+def _taken_back(before: Flat, now: Flat, above: Layer, new_preset: bool) -> set[str]:
     """Return the settings of which what was said below ``above`` does not count any more."""
     gone = {*WHICH_IMAGES} if now[SOURCE] != before[SOURCE] else set[str]()
-    if before[PRESET] != now[PRESET] == "paper" or before[AFTER] == "joint" != now[AFTER]:
+    if (new_preset and now[PRESET] == "paper") or before[AFTER] == "joint" != now[AFTER]:
         return gone | {key for key in now if key.startswith(INCREMENTAL)}
     if now[AFTER] == "joint":
         return gone

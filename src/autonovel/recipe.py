@@ -8,26 +8,27 @@ A recipe may extend another one (``extends = "cifar10-fast"``, or the path of a 
 says is then to that one as if a caller had given it, but for its departures from the paper, which come on top.
 
 A departure from the paper may end with the settings it is about, as in ``"both views in one pass [joint.views]"``:
-where one of these is said otherwise above, it no longer holds.  So may what a recipe is ``about``, of which then only
-the part before its colon is said.
+where one of these is said otherwise above, it no longer holds.  So may the ``minutes`` it takes, and what it is
+``about``, of which then only the part before its colon is said.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.layers import AS_JOINT as AS_JOINT
 from autonovel.layers import AS_KCL as AS_KCL
-from autonovel.layers import Flat, Layer, in_force, laid_over, origins
+from autonovel.layers import Flat, Layer, in_force, laid_over, origins, with_preset
 from autonovel.recipe_files import line
 from autonovel.recipe_files import names as names
 from autonovel.setting_values import check_name, checked, nearest, parse_override
-from autonovel.settings import PLACES, Recipe
+from autonovel.settings import PLACES, SENTENCES, Recipe
 
 SET = "--set"
-ABOUT, DEPARTURES = "about", "departures"
+ABOUT, DEPARTURES, MINUTES = SENTENCES
 
 
 @dataclass(frozen=True)
@@ -54,18 +55,34 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(overrides)
     given = {key: value.item() if hasattr(value, "item") else value for key, value in given.items()}  # NumPy's numbers
     known, layers = default_values(), list[Layer]()
-    about, departures = "", tuple[str, ...]()
-    voices = [(document.values, document.origin) for document in line(name)] + [(given, lambda _: SET)]
-    for said, origin in voices:
-        one = Layer({key: checked(key, value, known) for key, value in said.items()}, origin)
-        layers, decided = laid_over(layers, one, known)
-        about = one.values.get(ABOUT, _cut(about, decided, known))
-        beyond = () if said is given and DEPARTURES in given else _that_hold(departures, decided, known)
-        departures = (*beyond, *one.values.get(DEPARTURES, ()))
+    about, minutes, departures = "", "", tuple[str, ...]()
+    said_by: dict[str, str] = {}
+    voices = [*((one.values, one.origin, f"recipe {one.name}: ") for one in line(name)), (given, lambda _: SET, "")]
+    of_preset = with_preset([said for said, _, _ in voices], known)
+    for place, (said, origin, who) in enumerate(voices):
+        with _telling(who):
+            one = Layer({key: checked(key, value, known) for key, value in said.items()}, origin)
+            layers, decided = laid_over(layers, one, known, replaced=place < of_preset)
+            about = one.values.get(ABOUT, _cut(about, decided, known))
+            minutes = one.values.get(MINUTES, "".join(_that_hold([minutes], decided, known)))
+            beyond = () if said is given and DEPARTURES in given else _that_hold(departures, decided, known)
+            departures = (*beyond, *one.values.get(DEPARTURES, ()))
+            said_by |= dict.fromkeys(one.values, who)
     values = in_force(layers, known)
-    values[ABOUT] = _sentence(about, known)[0]
-    values[DEPARTURES] = tuple(_sentence(departure, known)[0] for departure in departures)
-    return Loaded(build(values), origins(layers, default_sources()))
+    with _telling(said_by):
+        values[ABOUT], values[MINUTES] = (_sentence(text, known)[0] for text in (about, minutes))
+        values[DEPARTURES] = tuple(_sentence(departure, known)[0] for departure in departures)
+        return Loaded(build(values), origins(layers, default_sources()))
+
+
+@contextmanager
+def _telling(who: str | Mapping[str, str]) -> Iterator[None]:
+    """Put before a complaint who said what it is about; it begins with the setting where that decides it."""
+    try:
+        yield
+    except UsageError as error:
+        name = who if isinstance(who, str) else who.get(str(error).split(" ")[0], "")
+        raise UsageError(f"{name}{error}") from None
 
 
 def _that_hold(departures: Iterable[str], decided: set[str], known: Flat) -> tuple[str, ...]:

@@ -53,6 +53,11 @@ def read(name: str) -> Document:
     base = table.pop(EXTENDS, "")
     values = _flatten(table)
     values.setdefault("name", label)
+    if label != name and values["name"] in names():
+        raise UsageError(
+            f"recipe {name} is called {values['name']}, as one of the package is, so that results of the two would be "
+            'taken for one: rename the file, or let it say another name (name = "…").'
+        )
     if not isinstance(base, str):
         raise UsageError(f"recipe {name}: {EXTENDS} is {base!r}; name a recipe, or the path of a TOML file.")
     if base.endswith(".toml"):  # from where the file lies that says so
@@ -70,7 +75,9 @@ def line(name: str) -> list[Document]:
         try:
             found.insert(0, read(base))
         except UsageError as error:
-            raise UsageError(f"recipe {found[0].name} extends {base}: {error}") from error
+            beside = os.path.join(os.path.dirname(found[0].name), f"{base}.toml")
+            meant = f' Of the file {beside} say extends = "{base}.toml".' if os.path.isfile(beside) else ""
+            raise UsageError(f"recipe {found[0].name} extends {base}: {error}{meant}") from error
     return found
 
 

@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.kept import Truth, load_truth
 from autonovel.labels import GROWN, LABELS, PLAIN
@@ -18,6 +19,7 @@ from autonovel.studies.parts import RESULTS as MEAN
 from autonovel.studies.side_by_side import LOG
 from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
+from autonovel.tables.edited import said_otherwise
 from autonovel.tables.naming import changes_in_words
 from autonovel.words import short_commit
 
@@ -56,6 +58,11 @@ class Run:
     def map_points(self) -> int:
         """Return how many images a map shows."""
         return int(self.settings["run.map_points"])
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Return the names of its systems."""
+        return tuple((self.results or {}).get("systems") or self.settings.get("run.systems", (PLAIN,)))
 
     @property
     def rankstats(self) -> list[str]:
@@ -123,7 +130,20 @@ def collect(paths: Sequence[Path]) -> list[Run]:
             )
         found |= {folder.resolve(): [_read(folder)] for folder in folders}
         found |= {file.resolve(): [_of_results(file, part) for part in as_today(read_results(file))] for file in files}
-    return list(itertools.chain(*found.values()))
+    return _told_apart(list(itertools.chain(*found.values())))
+
+
+def _told_apart(runs: list[Run]) -> list[Run]:
+    """Return ``runs``, of recipes outside the package with what others of their name have otherwise as changed."""
+    packaged = set(recipe.names())
+    return [run if run.recipe in packaged else _held_against(run, runs) for run in runs]
+
+
+def _held_against(run: Run, runs: list[Run]) -> Run:
+    others = [other.settings for other in runs if (other.recipe, other.changed) == (run.recipe, run.changed)]
+    usual = recipe.default_values()  # of what studies vary: the full method
+    otherwise = said_otherwise(run.settings, others, run.systems)
+    return replace(run, changed=run.changed | {k: v for k, v in otherwise.items() if k not in VARIED or v != usual[k]})
 
 
 def _of_results(file: Path, results: dict[str, Any]) -> Run:

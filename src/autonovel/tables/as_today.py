@@ -44,7 +44,7 @@ JOINT, INCREMENTAL = "joint.", "incremental."
 def settings_held(settings: Recipe) -> dict[str, Any]:
     """Return the settings that the results of the systems of a run depend on, as ``results.json`` holds them."""
     flat = recipe.flatten(settings)
-    return {k: v for k, v in flat.items() if any(_matters(k, system, flat) for system in settings.run.systems)}
+    return {k: v for k, v in flat.items() if any(matters(k, system, flat) for system in settings.run.systems)}
 
 
 def as_today(results: Results) -> list[Results]:
@@ -63,17 +63,26 @@ def as_today(results: Results) -> list[Results]:
         return [results]
     held = recipe.completed(held)
     aside = {k: v for k, v in changed.items() if k not in today or k == "preset" or k.startswith(WITHOUT_EFFECT)}
+    given = {k: v for k, v in changed.items() if k in aside or v != today[k]}  # what the recipe has by now is none
+    differs = {
+        system: {
+            _as_given(k, held[k], changed): held[k] for k in today if held[k] != today[k] and matters(k, system, held)
+        }
+        for system in results["systems"]
+    }
+    return [part | _changes(aside | own, given) for own, part in in_parts(results, differs)] or [results]
+
+
+def in_parts(results: Results, differs: Mapping[str, dict[str, Any]]) -> list[tuple[dict[str, Any], Results]]:
+    """Return ``results`` split into parts of systems of which the same ``differs``, each behind that."""
     parts: list[tuple[dict[str, Any], list[str]]] = []
     for system in results["systems"]:
-        differs = {k: held[k] for k in today if held[k] != today[k] and _matters(k, system, held)}
-        differs = {_as_given(k, v, changed): v for k, v in differs.items()}
-        alike = next((systems for other, systems in parts if other == differs), None)
+        alike = next((systems for other, systems in parts if other == differs[system]), None)
         if alike is None:
-            parts.append((differs, [system]))
+            parts.append((differs[system], [system]))
         else:
             alike.append(system)
-    given = {k: v for k, v in changed.items() if k in aside or v != today[k]}  # what the recipe has by now is none
-    return [_part(results, systems) | _changes(aside | differs, given) for differs, systems in parts] or [results]
+    return [(own, _part(results, systems)) for own, systems in parts]
 
 
 def _changes(differs: dict[str, Any], given: dict[str, Any]) -> Results:
@@ -101,13 +110,14 @@ def published_as(name: str, changes: str, settings: Mapping[str, Any] | None, sy
     published = recipe_today(source, None) if source in recipe.names() else {}
     if not published or any(own[key] != published[key] for key in WHICH_IMAGES):
         return "", changes
-    told = {change.partition("=")[0] for change in changes.split()}
-    differs = {key: own[key] for key in paper.VARIED if own[key] != published[key] and _matters(key, system, own)}
-    further = {key: value for key, value in differs.items() if key not in told}
-    return source, f"{changes_in_words(further)} {changes}".strip()
+    alike = {key for key in paper.VARIED if own[key] == published[key]}  # perhaps since the caller took it back
+    said = [change for change in changes.split() if change.partition("=")[0] not in alike]
+    told = {change.partition("=")[0] for change in said}
+    differs = {key: own[key] for key in paper.VARIED if key not in alike | told and matters(key, system, own)}
+    return source, " ".join([*changes_in_words(differs).split(), *said])
 
 
-def _matters(key: str, system: str, held: Mapping[str, Any]) -> bool:
+def matters(key: str, system: str, held: Mapping[str, Any]) -> bool:
     """Tell whether the results of ``system`` depend on the setting ``key``, the others being as they are."""
     section, _, name = key.rpartition(".")
     if key in LEFT_OUT or name in FOR_SPEED or key.startswith(WITHOUT_EFFECT):

@@ -14,6 +14,7 @@ from autonovel.studies.side_by_side import LOG
 from autonovel.tables import paper
 from autonovel.tables.as_today import as_today, published_as
 from autonovel.tables.departures import departures
+from autonovel.tables.edited import told_apart
 from autonovel.tables.markdown import grid
 from autonovel.tables.naming import Results, commit_of, name_of, name_then, names_of, version_of
 from autonovel.tables.part_table import part_table
@@ -65,7 +66,7 @@ class Unrun:
 def collect(paths: Sequence[Path]) -> list[Results]:
     """Return the results at ``paths``: run folders, results files, or folders that hold such.
 
-    What their recipe says otherwise today counts as changed, for each of their systems.
+    What their recipe says otherwise today, or in others of these results, counts as changed, for each of their systems.
     """
     found: dict[Path, Results] = {}
     for path in paths:
@@ -75,7 +76,7 @@ def collect(paths: Sequence[Path]) -> list[Results]:
         if not files:
             raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")
         found |= {file.resolve(): read_results(file) for file in files}  # a run named twice counts once
-    return [part for results in found.values() for part in as_today(results)]
+    return told_apart([part for results in found.values() for part in as_today(results)])
 
 
 def _files(folder: Path) -> list[Path]:

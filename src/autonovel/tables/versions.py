@@ -35,5 +35,5 @@ class Versions:
             for recipe, versions in self._letters.items()
             for settings, letter in versions.items()
         ]
-        told = "A letter stands for a recipe as it once was, with these settings instead of today's:"
+        told = "A letter stands for a recipe as it once was, with these settings:"
         return ["", told, "", *lines] if lines else []
