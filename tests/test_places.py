@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from autonovel import places, recipe
+from autonovel.errors import UsageError
 from autonovel.storage.shapes import run_facts
 from image_files import write_digits
 from runs import autonovel
@@ -86,7 +88,36 @@ def test_true_classes_that_moved_with_the_images_are_looked_for_beside_them(here
     (here / "pictures").rename(here / "pics")
     os.chdir(here / "work")
     now = places.settings_now(here / "runs" / "one", noted, here / "pics")
-    assert now.data.truth == "truth.csv", "which the folder of the images has"
+    assert Path(now.data.truth).resolve() == here / "pics" / "truth.csv", "which the folder of the images has"
+
+
+def test_true_classes_named_by_the_folder_of_the_images_move_with_it(here: Path) -> None:
+    (here / "pictures" / "truth.csv").write_text("path,label\n")
+    told = {"data.truth": "../pictures/truth.csv"}
+    noted = facts(Path("../runs/one"), "../pictures", **told)
+    (here / "pictures").rename(here / "pics")
+    now = places.settings_now(here / "runs" / "one", noted, Path("../pics"))
+    assert now.data.truth == os.path.join("..", "pics", "truth.csv")
+    moved = facts(Path("../runs/one"), "../pics", **{"data.truth": "../pics/truth.csv"})
+    assert places.same(noted["places"], moved["places"]) == {"data.truth"}
+    (here / "pics" / "other.csv").write_text("path,label\n")
+    others = facts(Path("../runs/one"), "../pics", **{"data.truth": "../pics/other.csv"})
+    assert places.same(noted["places"], others["places"]) == set()
+    assert places.same({}, {}) == set()
+
+
+def test_weights_and_networks_from_elsewhere_are_found_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "work" / "trunk.safetensors").write_text("")
+    (here / "work" / "network").mkdir()
+    told = {"pretrain.weights": "trunk.safetensors", "network.model": "network", "network.name": "hf"}
+    noted = facts(Path("../runs/one"), "../pictures", **told)
+    monkeypatch.chdir(here / "elsewhere" / "deep")
+    now = places.settings_now(here / "runs" / "one", noted)
+    assert Path(now.pretrain.weights).resolve() == here / "work" / "trunk.safetensors"
+    assert Path(now.network.model).resolve() == here / "work" / "network"
+    assert places.same(noted["places"], places.as_seen_from(here / "runs" / "one", now)) == {*noted["places"]}
+    hub = facts(here / "runs" / "one", str(here), **{"network.model": "some/name", "network.name": "hf"})
+    assert "network.model" not in hub["places"], "which is a name on the hub"
 
 
 def test_a_folder_of_that_name_is_not_the_true_classes(here: Path) -> None:
@@ -118,6 +149,8 @@ def test_a_folder_whose_name_is_no_text_is_not_noted(here: Path) -> None:
         pytest.skip("this file system has no such names")
     os.chdir(here / odd / "in")
     assert facts(here / "runs" / "one", ".")["places"] == {}
+    with pytest.raises(UsageError, match=r"data.path is '.*caf.udce9', whose bytes are no text"):
+        facts(here / "runs" / "one", str(here / odd))
 
 
 def test_runs_that_noted_nothing_go_by_what_they_were_told(here: Path) -> None:
@@ -185,9 +218,36 @@ def test_a_run_goes_on_and_is_looked_at_from_anywhere(tmp_path: Path) -> None:
                         *SETS, cwd=tmp_path / "other")  # fmt: skip
     assert refined.returncode == 0, refined.stderr
     page = (tmp_path / "two" / "run.json").read_text()
-    assert json.loads(page)["places"] == {"data.path": "../moved", "data.truth": "../truth.csv"}
+    weights = json.loads(page)["places"].pop("pretrain.weights")
+    assert (tmp_path / "two" / weights).is_file()
+    assert json.loads(page)["places"] == {
+        "data.path": "../moved", "data.truth": "../truth.csv", "pretrain.weights": weights,
+    }  # fmt: skip
     others = autonovel("evaluate", "one", "--data", "other", "--device", "cpu", cwd=tmp_path)
     assert others.returncode == 2
+    hurt = tmp_path / "moved" / "unlabelled"
+    sorted(hurt.iterdir())[0].write_bytes(b"no picture")
+    fewer = autonovel("evaluate", "one", "--device", "cpu", cwd=tmp_path)
+    assert fewer.returncode == 2 and "(1 more cannot be read), and the run had" in fewer.stderr, fewer.stderr
+
+
+@pytest.mark.slow
+def test_a_resumed_run_and_its_companions_read_images_as_they_are_told_to_now(tmp_path: Path) -> None:
+    write_digits(tmp_path / "pictures", per_class=20)
+    sets = ["--device", "cpu", "--set", "data.size=8", "--set", "count.new_classes=5", "--set", "run.parallel=true",
+            "--set", "pretrain.epochs=1", "--set", "dtc.epochs=2", "--method", "rankstats", "--method", "dtc",
+            *SETS]  # fmt: skip
+    run = ["run", "folder", "--data", "pictures", "--out", "one", *sets]
+    cached = ["--set", "data.cache=kept", "--set", "data.loader=streaming"]
+    begun = autonovel(*run, *cached, "--stages", "1,2", cwd=tmp_path)
+    assert begun.returncode == 0, begun.stderr
+    shutil.rmtree(tmp_path / "kept")
+    (tmp_path / "kept").write_text("a file, in which nothing can be kept")
+    done = autonovel(*run, "--set", "data.cache=off", "--resume", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = json.loads((tmp_path / "one" / "run.json").read_text())["recipe"]
+    assert (said["data.cache"], said["data.loader"]) == ("off", "auto")
+    assert not json.loads((tmp_path / "one" / "results.json").read_text()).get("failed")
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from autonovel.embedding import Embedding
 from autonovel.evaluation import MATCHED_EACH
 from autonovel.report import cards as cards_of
 from autonovel.report import curves, gather, pictures, tsne, write_report
+from autonovel.report.facts import beyond_the_recipe
 from autonovel.report.subject import Subject, as_found
 from autonovel.storage.documents import write_json
 
@@ -473,3 +474,20 @@ def test_a_confusion_too_large_for_a_table_is_a_list(folder: Path, monkeypatch: 
     monkeypatch.setattr(gather, "MOST_CELLS", 3)
     text = text_of(page(folder, image_set()))
     assert "The table would have 2 rows and 2 columns" in text and "fox new-2 2" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "shown"),
+    [
+        ("demo", {"joint.epochs": 24, "joint.k": 7}, ["joint.k"]),  # it has 24 itself
+        ("demo", {"joint.epochs": 3, "incremental.epochs": 24}, ["joint.epochs", "incremental.epochs"]),  # else 3
+        ("svhn-fast", {"incremental.after": "supervised", "incremental.epochs": 20},
+         ["incremental.after", "incremental.epochs"]),
+        ("demo", {"data.path": "pictures", "data.source": "sample"}, []),
+        ("mine", {"joint.epochs": 24}, ["joint.epochs"]),
+    ],
+)  # fmt: skip
+def test_changed_settings_are_those_that_would_not_be_so_without(
+    name: str, changed: dict[str, Any], shown: list[str]
+) -> None:
+    assert [*beyond_the_recipe({"recipe": name, "changed": changed})] == shown

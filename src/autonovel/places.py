@@ -1,4 +1,4 @@
-"""Where a run's images lie, as seen from its folder: so they are found from wherever it is called."""
+"""Where a run's images lie, and what else it reads, as seen from its folder: so that it is found from anywhere."""
 
 import os
 from collections.abc import Mapping
@@ -7,17 +7,23 @@ from typing import Any
 
 from autonovel import recipe
 from autonovel.data.table import moved
+from autonovel.setting_values import is_text
 from autonovel.settings import Recipe
 
-PATH, TRUTH, CACHE = NOTED = "data.path", "data.truth", "data.cache"
+PATH, TRUTH, CACHE = "data.path", "data.truth", "data.cache"
+WEIGHTS, MODEL = "pretrain.weights", "network.model"
+NOTED = (PATH, TRUTH, CACHE, WEIGHTS, MODEL)
 
 
 def as_seen_from(folder: Path, settings: Recipe) -> dict[str, str]:
-    """Return where the images, their true classes and a cache of theirs lie as seen from a run's ``folder``."""
+    """Return where what a run reads lies as seen from its ``folder``.
+
+    That is its images, their true classes, a cache of theirs, weights to start from and a network from elsewhere.
+    """
     said = recipe.flatten(settings)
     there = {key: said[key] for key in NOTED if _is_place(key, said[key])}
     seen = {key: _relative(_by_its_own_name(path), os.path.realpath(folder)) for key, path in there.items()}
-    return {key: path for key, path in seen.items() if _is_text(path)}
+    return {key: path for key, path in seen.items() if is_text(path)}
 
 
 def settings_now(
@@ -38,23 +44,32 @@ def settings_now(
             then[key] = _found_again(key, then[key], folder, places[key])
     if data:
         then[PATH] = moved(then[PATH], data)
+        beside = data / _among_images(places)
+        then[TRUTH] = str(beside) if beside.is_file() else then[TRUTH]
     return recipe.restore(then)
+
+
+def same(noted: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
+    """Return the settings that name what they named when it was ``noted``, perhaps by another way there."""
+    found = {key for key, place in noted.items() if now.get(key) == place}
+    return found | ({TRUTH} if _among_images(noted) == _among_images(now) != "" else set())
+
+
+def _among_images(places: Mapping[str, str]) -> str:
+    """Return where true classes lie as seen from the folder of the images; nothing if they do not lie below it."""
+    if not {PATH, TRUTH} <= places.keys():
+        return ""
+    way = _relative(places[TRUTH], places[PATH])
+    return "" if way.startswith(os.pardir) or os.path.isabs(way) else way
 
 
 def _is_place(key: str, said: str) -> bool:
     """Tell whether what a setting says is a file or a folder here; true classes may be named from where images lie."""
     if key == CACHE and said in ("auto", "off"):
         return False
-    return os.path.isfile(said) if key == TRUTH else said != "" and os.path.exists(said)
-
-
-def _is_text(path: str) -> bool:
-    """Tell whether a document can hold ``path``: names of files may be any bytes."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    if key == MODEL:  # else its name on the hub
+        return os.path.isdir(said)
+    return os.path.isfile(said) if key in (TRUTH, WEIGHTS) else said != "" and os.path.exists(said)
 
 
 def _found_again(key: str, said: str, folder: Path, place: str) -> str:

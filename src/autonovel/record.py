@@ -11,7 +11,7 @@ from autonovel import device as devices
 from autonovel import recipe, sameness
 from autonovel.data import ImageSet
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.places import as_seen_from
+from autonovel.places import as_seen_from, same
 from autonovel.settings import PLACES, SENTENCES, Recipe
 from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.run_folder import FORMAT, check_format
@@ -35,7 +35,8 @@ def begin(
     ``n_new`` is None while it is still to be counted; ``changed`` names the settings that the caller gave other
     values than the recipe has; ``processes`` tells of several that do it together.
     """
-    part = {"started": _now(), "command": command, **(processes or {})}
+    words = [word.encode(errors="backslashreplace").decode() for word in command]  # names of files may be any bytes
+    part = {"started": _now(), "command": words, **(processes or {})}
     path = folder / "run.json"
     if path.exists():
         before = check_format(folder)
@@ -46,7 +47,7 @@ def begin(
         now = {key: before.get(key, {}) | gentler for key in ("recipe", "changed")}
         part |= {"altered": altered} if altered else {}
         now["places"] = as_seen_from(folder, settings)  # images may lie elsewhere by now
-        now["recipe"] |= {key: recipe.flatten(settings)[key] for key in now["places"]}
+        now["recipe"] |= {key: recipe.flatten(settings)[key] for key in {*PLACES, *now["places"]}}
         write_json(path, before | now | {"parts": [*before.get("parts", []), part]})
         return
     digest = sameness.digest_of(images)
@@ -88,8 +89,7 @@ def _check_same(
     now = recipe.flatten(settings) | {"seed": seed} | ({} if n_new is None else {"n_new": n_new})
     then = recipe.completed(before.get("recipe", {})) | {"seed": before.get("seed"), "n_new": before.get("n_new")}
     compared = now.keys() - {*PLACES, *SENTENCES}
-    places = as_seen_from(folder, settings)
-    compared -= {key for key, place in before.get("places", {}).items() if places.get(key) == place}  # called otherwise
+    compared -= same(before.get("places", {}), as_seen_from(folder, settings))
     other = {k: (then.get(k), now[k]) for k in now if k in compared and now[k] != then.get(k)}
     settled = too_late_to_inherit(folder, before, other, now)
     other = {k: values for k, values in other.items() if k not in settled}

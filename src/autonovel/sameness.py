@@ -24,9 +24,20 @@ def check_same_images(folder: Path, facts: Mapping[str, Any], images: ImageSet, 
     """Say so if ``images``, loaded by ``settings``, are not those of the run in ``folder``."""
     if not same_images(facts, images):
         raise UsageError(
-            f"the images at {settings.data.path or 'the source'} are not those of {folder}, or have other labels. "
-            "Say where its own are with --data DIR."
+            f"the images at {settings.data.path or 'the source'} are not those of {folder}: "
+            f"{_what_differs(facts, images)}. Put back its own, or say where they are with --data DIR."
         )
+
+
+def _what_differs(facts: Mapping[str, Any], images: ImageSet) -> str:
+    (then, *_), now = facts.get("images") or [0], len(images)
+    if now != then:
+        hurt = f" ({len(images.unreadable)} more cannot be read)" if images.unreadable else ""
+        return f"there are {now:,} now{hurt}, and the run had {then:,}"
+    classes = facts.get("class_names") or []
+    if [*images.class_names] != classes:
+        return f"the known classes are {', '.join(images.class_names)} now, and were {', '.join(classes)}"
+    return "some show something else now, or have another label"
 
 
 def digest_of(images: ImageSet) -> str:

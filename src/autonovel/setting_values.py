@@ -69,12 +69,26 @@ def checked(key: str, value: Any, known: Mapping[str, Any]) -> Any:
     return _scalar(key, type(default), value)
 
 
+def is_text(value: str) -> bool:
+    """Tell whether a document can hold ``value``: names of files may be any bytes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _scalar(key: str, kind: type, value: Any) -> Any:
     if kind is str and isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # known = [0, 1] names digits
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300:
         return float(value)
     if kind is str and isinstance(value, str):
+        if not is_text(value):
+            raise UsageError(
+                f"{key} is {value!r}, whose bytes are no text (UTF-8), so that no document can hold it. Rename that "
+                "file or folder, or make a link to it and give that."
+            )
         return value.strip()
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         if isinstance(value, float) and not math.isfinite(value):

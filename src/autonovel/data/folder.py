@@ -29,7 +29,7 @@ def load(root: Path) -> tuple[Listing, Listing | None]:
             "paths and labels, add --set data.source=table."
         )
     if not root.is_dir():
-        raise UsageError(f"{root} is not a folder; give the folder of the images.")
+        raise UsageError(f"{root} is not a folder; give the folder of the images with --data DIR.")
     if (root / TEST).is_dir() and any(path.is_file() for path in (root / TEST).iterdir() if is_image(path.name)):
         raise InputError(f"{root / TEST} has images outside of class folders; test images need a class each.")
     found = _Found(root)

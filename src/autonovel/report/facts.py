@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autonovel import recipe
 from autonovel.errors import UsageError
 from autonovel.report.subject import Subject
 from autonovel.settings import PLACES
 from autonovel.storage.documents import read_json
-from autonovel.tables.as_today import recipe_today
 from autonovel.words import count, counted, duration
 
 # where an absolute path begins, an address, or a way out of the folder in which the command was given
@@ -42,7 +42,7 @@ def facts(folder: Path, subject: Subject, results: Mapping[str, Any]) -> Facts:
     """Return the facts of the run in ``folder``."""
     run = read_json(folder / "run.json")
     preset = f", preset {results['preset']}" if results.get("preset") else ""
-    changed = _beyond_the_recipe(results)
+    changed = beyond_the_recipe(results)
     lines = {
         "Command": _commands(run.get("parts")),
         "Recipe": f"{results['recipe']}{preset}",
@@ -67,14 +67,21 @@ def facts(folder: Path, subject: Subject, results: Mapping[str, Any]) -> Facts:
     )
 
 
-def _beyond_the_recipe(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changed settings, but for places, and for those that were given the value they have in the recipe."""
+def beyond_the_recipe(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changed settings, but for places, and for those that have the same value without being given it."""
+    changed = {key: value for key, value in (results.get("changed") or {}).items() if key not in PLACES}
+    if results["recipe"] not in recipe.names():  # a file of somebody else's, which may be gone
+        return changed
+    return {key: value for key, value in changed.items() if _without(key, results["recipe"], changed) != value}
+
+
+def _without(key: str, name: str, changed: Mapping[str, Any]) -> Any:
+    """Return the value that a setting has in a recipe where all else was changed; ``...`` where that cannot be."""
+    others = {other: value for other, value in changed.items() if other != key}
     try:
-        own = recipe_today(results["recipe"], results.get("preset"))
-    except UsageError:  # a file of somebody else's, which may be gone
-        own = {}
-    changed = results.get("changed") or {}
-    return {key: value for key, value in changed.items() if key not in PLACES and own.get(key, ...) != value}
+        return recipe.flatten(recipe.load(name, others).recipe).get(key, ...)
+    except UsageError:
+        return ...
 
 
 def _commands(parts: list[Mapping[str, Any]] | None) -> str:
