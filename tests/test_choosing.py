@@ -78,14 +78,19 @@ def test_a_system_that_fails_its_trial_does_not_deliver(tmp_path: Path, monkeypa
     assert any("failed: all in one class" in text for text in heard.said)
 
 
-def test_trials_that_cannot_be_made_are_told_of_and_the_first_system_delivers(tmp_path: Path) -> None:
+def test_trials_that_cannot_be_made_are_told_of_and_pretrained_features_deliver(tmp_path: Path) -> None:
     heard = Heard()
     few = job(tmp_path / "few", cached_classes(n_known=3), heard)
-    assert choosing.systems_in_order(few)[0] == "rankstats-incremental"
+    assert choosing.systems_in_order(few) == ("kmeans-pretrained", "rankstats-incremental")
     assert "takes 4 known classes, and there are 3" in heard.said[-1]
+    assert "Chose k-means on pretrained features; --method chooses another." in heard.said[-1]
+    scratch = {"run.systems": ["rankstats-incremental", "kmeans"]}
+    assert choosing.systems_in_order(job(tmp_path / "scratch", cached_classes(n_known=3), heard, **scratch)) == (
+        "rankstats-incremental", "kmeans",
+    )  # fmt: skip
     for told in ({"pretrain.kind": "prototypical"}, {"pretrain.kind": "rotation", "pretrain.label_weight": 1.0}):
         learned = job(tmp_path / told["pretrain.kind"], cached_classes(n_known=4), heard, **told)
-        assert choosing.systems_in_order(learned)[0] == "rankstats-incremental"
+        assert choosing.systems_in_order(learned)[0] == "kmeans-pretrained"
         assert "stage 1 learned from the labels" in heard.said[-1]
 
 
@@ -99,6 +104,7 @@ def test_a_hair_of_a_lead_leaves_the_order_as_it_is() -> None:
     assert choosing._best({"a": 0.90, "b": 0.905}, ["a", "b"]) == "a"
     assert choosing._best({"a": 0.90, "b": 0.92}, ["a", "b"]) == "b"
     assert choosing._best({}, ["a", "b"]) == "a"
+    assert choosing._best({}, ["a", "kmeans-pretrained"]) == "kmeans-pretrained"
 
 
 def test_hidden_classes_are_unlabelled_and_scored_by_their_labels(tmp_path: Path) -> None:

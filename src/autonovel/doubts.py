@@ -2,12 +2,17 @@
 
 from pathlib import Path
 
+from torch import Tensor
+
+from autonovel.data.streamed import FilePixels
 from autonovel.embedding import Embedding
 from autonovel.job import Job
+from autonovel.settings.images import OF_FILES
 from autonovel.storage.journal import Journal
 from autonovel.training.checkpoint import known_head
 
 FEW = 0.1  # share of unlabelled images below which a joint classifier has not learned the new classes
+DARK = 63  # of 255, that a set of pictures should have something above: 14 bits in a 16-bit file have nothing
 GUESSING = 0.5  # share of rotations told rightly below which stage 1 has learned little; a guess has 0.25
 
 
@@ -21,6 +26,25 @@ def tell_of_the_first_classifier(job: Job) -> None:
             if head is not None
             else f"Beware: {path} has no classifier of {job.train.n_known} classes, so that of the known classes "
             "starts at random. Give a file that has one, or train stage 2 (--set supervised.epochs=…)."
+        )
+
+
+def tell_of_dark_pictures(job: Job) -> None:
+    """Say so if all pictures are nearly black, as cameras' 12 bits in files of 16 are."""
+    data, images = job.recipe.data, job.train.images
+    if data.source not in OF_FILES or data.white or len(images) == 0:
+        return
+    if isinstance(images, Tensor):
+        top = int(images.max())
+    elif isinstance(images, FilePixels) and images.counts is not None:
+        top = int(images.counts.any(dim=0).nonzero().max())
+    else:
+        return
+    if top <= DARK:
+        white = (1 << (256 * (top + 1) - 1).bit_length()) - 1
+        job.display.say(
+            f"Beware: no picture is brighter than {top} of 255. If they are grey of more than 8 bits, say which value "
+            f"is white (--set data.white={white}, as it seems); as they are, most of what they show is lost."
         )
 
 

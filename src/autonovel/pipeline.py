@@ -51,6 +51,7 @@ def run(job: Job) -> Outcome | None:
         job.ranks.alone(lambda: keep_network(job))
         seen = as_seen(job)
         job.ranks.alone(lambda: _check_earlier_stages(seen))
+        job.ranks.alone(lambda: doubts.tell_of_dark_pictures(job))
         job.ranks.alone(lambda: doubts.tell_of_the_first_classifier(seen))
         job.ranks.alone(lambda: save_truth(job.folder, job.train))
         if ALL_STAGES[-1] not in job.stages:

@@ -189,7 +189,9 @@ def _filled(recipe: str, settings: dict[str, Any], found: Inventory) -> dict[str
 def _systems(wish: Wish, recipe: str, said: list[str], enough: bool) -> dict[str, Any]:
     """Return which systems run, and whether trials choose the one that delivers, if there are ``enough`` classes."""
     if wish.quick:
-        said.append("Quick: k-means on features, without ranking statistics; a first look, not the best that can be.")
+        said.append(
+            "Quick: k-means on features alone; ranking statistics, and trials of which is better, are left out."
+        )
         return {"run.systems": [QUICK[recipe]], "run.trials": 0}
     if wish.method == "auto":
         if enough:

@@ -172,6 +172,24 @@ def test_deeper_grey_is_scaled_and_never_cut_off() -> None:
     assert (decode(encoded(Image.fromarray(below), "TIFF"), 8, 1) == 0).all()
 
 
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_of_deep_grey_a_caller_says_what_is_white(kind: str) -> None:
+    deep = RNG.integers(0, 4096, (8, 8), dtype=np.uint16)
+    deep[0, 0] = 60000  # brighter than white
+    wanted = np.rint(np.minimum(deep, 4095) * (255 / 4095))
+    content = encoded(Image.fromarray(deep), kind)
+    assert np.array_equal(decode(content, 8, 1, 4095)[0], wanted)
+    assert np.array_equal(decode(content, 8, 3, 4095), np.stack([wanted] * 3))
+    assert decode(content, 8, 1)[0, 1:].max() <= 15
+    shallow = encoded(Image.fromarray((deep >> 8).astype(np.uint8)), "PNG")
+    assert np.array_equal(decode(shallow, 8, 1, 4095), decode(shallow, 8, 1)), "which has 8 bits and a white of its own"
+
+
+def test_a_caller_says_what_is_white_in_floats() -> None:
+    large = GREY.astype(np.float32) * 2
+    assert np.array_equal(decode(encoded(Image.fromarray(large), "TIFF"), 8, 1, 510)[0], GREY)
+
+
 def test_cmyk_of_a_jpeg_is_inverted_as_adobes_programs_write_it() -> None:
     from odd_files import without_adobe_mark
 

@@ -86,7 +86,7 @@ def is_grey(file: BinaryIO) -> bool:
         raise UnreadableError(reason_of(error)) from error
 
 
-def decode(content: bytes, side: int, channels: int) -> Pixels:
+def decode(content: bytes, side: int, channels: int, white: int = 0) -> Pixels:
     """Return the first picture in ``content`` upright, its central square scaled to side×side pixels.
 
     A JPEG is decoded at the smallest of its built-in scales that is large enough.
@@ -95,23 +95,24 @@ def decode(content: bytes, side: int, channels: int) -> Pixels:
         content: a whole image file.
         side: pixels along each side of the result.
         channels: 1 for grey, 3 for RGB.  Transparency is laid on white, 16-bit values keep their upper half.
+        white: of grey of more than 8 bits, the value that is white, with all above it (0: as its kind has it).
 
     Returns:
         channels×side×side.
     """
     try:
         with open_picture(io.BytesIO(content)) as picture:
-            return _square(picture, side, channels)
+            return _square(picture, side, channels, white)
     except Exception as error:  # Pillow's readers raise nearly everything on damaged files
         raise UnreadableError(reason_of(error)) from error
 
 
-def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
+def _square(picture: Image.Image, side: int, channels: int, white: int) -> Pixels:
     picture.draft(None, (side, side))
     picture.load()
     # after loading, when Pillow has turned a TIFF already and has read what stands behind the pixels of a PNG
     turn = TURNS.get(picture.getexif().get(ORIENTATION, 1)) if "exif" in picture.info else None
-    flat = _flat(picture)
+    flat = _flat(picture, white)
     width, height = flat.size
     if width != height:
         shorter = min(width, height)
@@ -126,33 +127,34 @@ def _square(picture: Image.Image, side: int, channels: int) -> Pixels:
     return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
 
 
-def _flat(picture: Image.Image) -> Image.Image:
+def _flat(picture: Image.Image, white: int) -> Image.Image:
     """Return the picture as 8-bit grey or RGB without transparency."""
     if picture.mode in ("L", "RGB") and "transparency" not in picture.info:
         return picture
     if picture.mode in ("1", "L"):
         return picture.convert("L")
     if picture.mode in GREY_MODES and picture.mode not in ("LA", "La"):
-        return Image.fromarray(_eight_bits(np.asarray(picture)))
+        return Image.fromarray(_eight_bits(np.asarray(picture), white))
     if picture.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in picture.info:
         layer = picture.convert("RGBA")
-        white = Image.new("RGBA", layer.size, "white")
-        return Image.alpha_composite(white, layer).convert("L" if picture.mode in ("LA", "La") else "RGB")
+        ground = Image.new("RGBA", layer.size, "white")
+        return Image.alpha_composite(ground, layer).convert("L" if picture.mode in ("LA", "La") else "RGB")
     return picture.convert("RGB")
 
 
-def _eight_bits(values: NDArray[np.generic]) -> Pixels:
-    """Return deeper grey as uint8: nothing is cut off at the top, and of 16-bit values the upper half is kept.
+def _eight_bits(values: NDArray[np.generic], white: float) -> Pixels:
+    """Return deeper grey as uint8, from 0 to ``white``.
 
-    Floats up to 1, 255 or 65,535 are taken to fill that range; beyond 16 bits the largest value becomes white.
+    Where that is 0, nothing is cut off at the top: of 16-bit values the upper half is kept, floats up to 1, 255 or
+    65,535 are taken to fill that range, and beyond 16 bits the largest value becomes white.
     """
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError("pixels that are not finite numbers")
     top = float(values.max(initial=0))
-    if values.dtype.kind != "f" and top <= 65535:
+    if not white and values.dtype.kind != "f" and top <= 65535:
         return (np.maximum(values.astype(np.int64), 0) >> 8).astype(np.uint8)
-    white = next((limit for limit in (1.0, 255.0, 65535.0) if top <= limit), top)
-    return np.rint(np.maximum(values.astype(np.float64), 0) * (255 / white)).astype(np.uint8)
+    white = white or next((limit for limit in (1.0, 255.0, 65535.0) if top <= limit), top)
+    return np.rint(np.clip(values.astype(np.float64), 0, white) * (255 / white)).astype(np.uint8)
 
 
 def reason_of(error: Exception) -> str:

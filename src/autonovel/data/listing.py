@@ -73,7 +73,7 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
     number = {name: place for place, name in enumerate(known)}
     y = [-1 if label is None else number.get(label, -1) for label in train.labels]
     problem = ImageSet(
-        images=FilePixels(table, data.size, channels, workers(data)),
+        images=FilePixels(table, data.size, channels, workers(data), white=data.white),
         y=torch.tensor(y, dtype=torch.int64),
         ids=tuple(entry.id for entry in train.entries),
         class_names=known,
@@ -127,7 +127,11 @@ def _test_set(test: Listing, train: ImageSet, data: Data) -> ImageSet:
     assert isinstance(train.images, FilePixels)
     return ImageSet(
         images=FilePixels(
-            FileTable.of(str(test.root), test.entries), data.size, train.images.channels, train.images.workers
+            FileTable.of(str(test.root), test.entries),
+            data.size,
+            train.images.channels,
+            train.images.workers,
+            white=data.white,
         ),
         y=torch.where(truth < train.n_known, truth, -1),
         ids=tuple(entry.id for entry in test.entries),

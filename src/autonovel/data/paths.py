@@ -92,17 +92,19 @@ class PathPixels:
         channels: 1 (grey) or 3.
         workers: processes that decode.
         pinned: whether batches come in pinned memory, for a GPU.
+        white: the value that is white in grey of more than 8 bits (0: as its kind has it).
     """
 
     side: int
     channels: int
     workers: int
     pinned: bool = False
+    white: int = 0
 
     @property
     def kind(self) -> tuple[object, ...]:
         """Return what tells this work from other work."""
-        return self.side, self.channels, self.workers, self.pinned
+        return self.side, self.channels, self.workers, self.pinned, self.white
 
     def decode(self, paths: Sequence[str]) -> Decoded:
         """Return the images at ``paths``; ``broken`` has their places."""
@@ -111,7 +113,7 @@ class PathPixels:
         with quiet():
             for place, path in enumerate(paths):
                 try:
-                    out[place] = decode(read_file(path), self.side, self.channels)
+                    out[place] = decode(read_file(path), self.side, self.channels, self.white)
                 except (UnreadableError, OSError, ValueError) as error:  # ValueError: a name with a NUL in it
                     broken.append((place, getattr(error, "strerror", None) or str(error)))
         return Decoded(torch.from_numpy(out), broken, b"")

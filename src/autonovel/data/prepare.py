@@ -118,7 +118,7 @@ def _with_cache(pixels: FilePixels, data: Data, folder: Path) -> tuple[FilePixel
     if data.cache == "off":
         return pixels, f"{workers}, no cache"
     _, channels, height, width = pixels.shape
-    name = f"decoded-{pixels.files.key_of_all(pixels.side, pixels.channels)}.u8"
+    name = f"decoded-{pixels.files.key_of_all(*pixels.target)}.u8"
     cache = PixelCache(folder / name, pixels.files.total, channels * height * width)
     if not cache.fits():
         return pixels, f"{workers}; a cache of {gigabytes(cache.bytes_needed)} does not fit on the disk of {folder}"

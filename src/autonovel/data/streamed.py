@@ -35,6 +35,7 @@ class FilePixels:
         cache: of decoded images, if there is one.
         counts: c×256, how often each value occurs in each channel, once somebody has looked at all images.
         pinned: whether batches come in pinned memory, for a GPU.
+        white: the value that is white in grey of more than 8 bits (0: as its kind has it).
         crew: the workers.
     """
 
@@ -45,6 +46,7 @@ class FilePixels:
     cache: PixelCache | None = None
     counts: Tensor | None = None
     pinned: bool = False
+    white: int = 0
     crew: Crew = field(default_factory=Crew, repr=False, compare=False)
 
     @property
@@ -75,7 +77,12 @@ class FilePixels:
     @property
     def kind(self) -> tuple[object, ...]:
         """Return what workers must know of these pixels to decode them."""
-        return id(self.files.text), self.side, self.channels, self.workers, self.pinned, self.cache
+        return id(self.files.text), *self.target, self.workers, self.pinned, self.cache
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Return what is made of a file, by which what was seen and kept of it is named."""
+        return self.side, self.channels, *([self.white] if self.white else [])
 
     def subset(self, rows: Tensor) -> "FilePixels":
         """Return the images ``rows``; they must be all that were counted."""
@@ -109,12 +116,12 @@ class FilePixels:
 
     def _one(self, row: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         if self.cache is None:
-            return decode(self.files.read(row), self.side, self.channels)
-        slot, key = int(self.files.slots[row]), self.files.key(row, self.side, self.channels)
+            return decode(self.files.read(row), *self.target)
+        slot, key = int(self.files.slots[row]), self.files.key(row, *self.target)
         kept = self.cache.get(slot, key)
         if kept is not None:
             return kept.reshape(self.channels, self.side, self.side)
-        pixels = decode(self.files.read(row), self.side, self.channels)
+        pixels = decode(self.files.read(row), *self.target)
         self.cache.put(slot, key, pixels)
         return pixels
 

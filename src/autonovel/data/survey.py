@@ -101,7 +101,7 @@ def _link_or_copy(source: Path, to: Path) -> None:
 
 
 def _place(pixels: FilePixels, folder: Path) -> Path:
-    return folder / f"survey-{pixels.files.key_of_all(pixels.side, pixels.channels)}.json"
+    return folder / f"survey-{pixels.files.key_of_all(*pixels.target)}.json"
 
 
 def _look(pixels: FilePixels, folder: Path, display: Display, into: Tensor | None) -> Survey:
@@ -112,7 +112,7 @@ def _look(pixels: FilePixels, folder: Path, display: Display, into: Tensor | Non
     counts = torch.zeros(pixels.shape[1], 256, dtype=torch.int64)
     sums = bytearray()
     for rows in blocks:
-        place = folder / f"survey-block-{pixels.files.key_of_rows(rows.numpy(), pixels.side, pixels.channels)}.json"
+        place = folder / f"survey-block-{pixels.files.key_of_rows(rows.numpy(), *pixels.target)}.json"
         known = _load(place, len(rows), pixels.shape[1]) if len(blocks) > 1 else None
         if known is not None and into is None:
             seen = known

@@ -90,4 +90,4 @@ def pixels_of(data: Data, shape: Sequence[int], device: torch.device) -> PathPix
             f"this run was trained on images of {width}×{height} pixels, and files are cut to squares. "
             "Use Discoverer.load(RUN).predict(images) with arrays of that size."
         )
-    return PathPixels(data.size or height, channels, workers(data), device.type == "cuda")
+    return PathPixels(data.size or height, channels, workers(data), device.type == "cuda", data.white)

@@ -45,6 +45,9 @@ class Data(Section):
     per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
     size: int = setting(0, "side to which images are resized (0: left as they are); of image files, the central square "
                         "is", low=0)  # fmt: skip
+    white: int = setting(0, "of image files in grey of more than 8 bits, the value that is white, such as 4095 of 12 "
+                         "bits in a 16-bit file (0: 65535; of floats 1, 255 or 65535, whichever holds the brightest)",
+                         low=0)  # fmt: skip
     truth: str = setting("", "CSV of path and label of unlabelled image files, for scoring alone (default: truth.csv "
                          "in their folder, if there is one)")  # fmt: skip
     labels: str = setting("", "CSV of id and label that a person gave later, laid over what the source says; a "
@@ -59,10 +62,17 @@ class Data(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.white and self.source not in OF_FILES:
+            raise UsageError(
+                f"white is {self.white}, but source is {self.source}: only of image files ({', '.join(OF_FILES)}) "
+                "can it be said which value is white. Leave it at 0."
+            )
         for one, other in (("known", "first_known"), ("new", "first_new")):
             if getattr(self, one) and getattr(self, other):
                 raise UsageError(f"{one} and {other} are both set; choose one of them (the other empty or 0).")
 
+
+OF_FILES = ("folder", "table", "shards")
 
 # where images lie and how they come to the device: nothing of it changes a result
 PLACES = ("data.path", "data.loader", "data.workers", "data.cache")
