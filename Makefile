@@ -28,7 +28,7 @@ endif
 .PHONY: demo test test-full coverage test-gpu faults fuzz lint lock clean
 
 demo: $(VENV)/installed-demo
-	$(BIN)/autonovel demo $(ARGS)
+	$(BIN)/autonovel demo $(or $(ARGS),$(if $(wildcard runs/demo-seed0/run.json),--resume))
 
 test: lint
 	$(PYTEST) -m "not full and not gpu" $(ARGS)

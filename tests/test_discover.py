@@ -55,6 +55,40 @@ def test_small_pictures_go_the_papers_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_model_that_was_lost_or_damaged_is_delivered_anew_with_all_corrections(tmp_path: Path) -> None:
+    root, run = write_digits(tmp_path / "digits", per_class=20), tmp_path / "run"
+    asked = ["discover", root, "--out", run, "--method", "rankstats-incremental", "--new-classes", 5, "--device", "cpu",
+             *sets(*SMALL, "data.size=12")]  # fmt: skip
+    assert autonovel(*asked).returncode == 0
+    assert autonovel("rename", run, "new-1", "zeppelin").returncode == 0
+    whole = {
+        name: (run / name).read_bytes() for name in ("model.safetensors", "embedding.safetensors", "discovery.csv")
+    }
+    (run / "model.safetensors").unlink()
+    (run / "embedding.safetensors").write_bytes(whole["embedding.safetensors"][:-1])
+    lost = autonovel("predict", run, root / "unlabelled", "--device", "cpu")
+    assert lost.returncode != 0 and "Finish the run with --resume" in lost.stderr
+    again = autonovel(*asked, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert {name: (run / name).read_bytes() for name in whole} == whole
+    assert "zeppelin" in (run / "classes.json").read_text() and "zeppelin" in (run / "report.html").read_text()
+    assert "nothing was left to do" in autonovel(*asked, "--resume").stdout
+
+
+def test_the_table_of_a_corrected_run_has_the_names_of_now(finished: Path) -> None:
+    from autonovel import open_run
+
+    by_class = {"kmeans": [0.1, 1.0, 1.0, 1.0, 1.0]}
+    agreement = {"systems": ["rankstats", "kmeans"], "images": 200, "shares": [[1.0, 0.5], [0.5, 1.0]],
+                 "classes": [f"new-{number}" for number in range(1, 6)], "by_class": by_class}  # fmt: skip
+    results = {"seed": 0, "systems": {"kmeans": None}, "seconds": {"kmeans": 1.0, "total": 2.0}, "incremental": None,
+               "agreement": agreement}  # fmt: skip
+    open_run(finished).rename("new-1", "zeppelin")
+    print_results(Console(file=(seen := io.StringIO()), width=200), results, finished)
+    assert "differ most on zeppelin (10.0 % shared)" in seen.getvalue()
+
+
+@pytest.mark.slow
 def test_photos_are_found_quickly_by_their_features(tmp_path: Path) -> None:
     root = write_photos(tmp_path / "photos", per_class=12)
     done = autonovel("discover", root, "--quick", "--new-classes", 2, "--size", 48, "--out", tmp_path / "run",
@@ -75,10 +109,10 @@ def test_photos_are_found_quickly_by_their_features(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scores", [{"acc": 0.5, "nmi": 0.4, "ari": 0.3}, None])
-def test_scores_that_nobody_knows_have_no_columns(scores: dict[str, float] | None) -> None:
+def test_scores_that_nobody_knows_have_no_columns(tmp_path: Path, scores: dict[str, float] | None) -> None:
     seen = io.StringIO()
     results = {"seed": 0, "systems": {"kmeans": scores}, "seconds": {"kmeans": 1.0, "total": 2.0}, "incremental": None}
-    print_results(Console(file=seen, width=100), results)
+    print_results(Console(file=seen, width=100), results, tmp_path)
     assert ("ACC %" in seen.getvalue()) == ("50.0" in seen.getvalue()) == bool(scores)
     assert "k-means on stage-2 features" in seen.getvalue() and "–" not in seen.getvalue()
 

@@ -67,6 +67,15 @@ def test_images_that_are_gone_are_named_by_where_they_were(here: Path) -> None:
     assert path_now(here / "runs" / "one", noted) == here / "pictures"
 
 
+def test_images_to_be_read_that_are_gone_are_asked_for(here: Path) -> None:
+    noted = facts(Path("../runs/one"), "../pictures")
+    assert places.images_now(Path("../runs/one"), noted, None).data.path == os.path.join("..", "pictures")
+    (here / "pictures").rename(here / "moved")
+    with pytest.raises(UsageError, match=r"are not at \.\./pictures\. Say where they are with --data DIR"):
+        places.images_now(Path("../runs/one"), noted, None)
+    assert places.images_now(Path("../runs/one"), noted, here / "moved").data.path == str(here / "moved")
+
+
 def test_what_a_person_says_comes_first(here: Path) -> None:
     noted = facts(Path("../runs/one"), "../pictures")
     assert path_now(here / "runs" / "one", noted, here / "elsewhere") == here / "elsewhere"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -115,12 +116,20 @@ def test_doubts_are_told_before_training() -> None:
         (PILE, Wish(pretraining="rotation", weights=Path("x")), "--weights are used instead"),
         (replace(PILE, images=0), Wish(), "no readable image"),
         (replace(PILE, classes={"a": 9}), Wish(), "1 known class;"),
-        (replace(PILE, unlabelled=1), Wish(), "1 image to be discovered"),
+        (replace(PILE, unlabelled=1), Wish(), "1 image to be discovered, and at least 4 are needed"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_way_out(found: Inventory, wish: Wish, words: str) -> None:
     with pytest.raises((UsageError, InputError), match=words):
         plan(found, wish)
+
+
+@pytest.mark.parametrize("few", [{"unlabelled": 0}, {"classes": {"photos": 9}}])
+def test_the_folder_above_the_one_that_is_meant_is_seen(tmp_path: Path, few: dict[str, Any]) -> None:
+    (tmp_path / "photos" / "Unlabelled").mkdir(parents=True)
+    classes = {"runs": 9, "photos": 9}
+    with pytest.raises(InputError, match="photos looks like such a folder itself: name that one"):
+        plan(replace(PILE, **({"root": str(tmp_path), "classes": classes} | few)), Wish())
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

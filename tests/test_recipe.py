@@ -600,6 +600,7 @@ def test_what_the_caller_changed_is_told_but_not_where_images_lie() -> None:
 
 
 def test_an_epoch_of_the_labelled_images_needs_fixed_batches() -> None:
+    assert "one of all, labelled. (Their number is another setting: epochs.)" in refusal("demo", ["joint.epoch=3"])
     assert "joint.epoch is labelled" in refusal("cifar10", ["joint.epoch=labelled"])
     assert recipe.load("omniglot").recipe.joint.epoch == "labelled"
     as_printed = recipe.load("omniglot", ["preset=paper"]).recipe.joint

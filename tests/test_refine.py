@@ -109,6 +109,7 @@ def test_nothing_confirmed_is_an_error_that_says_how(finished: Path) -> None:
     [
         (["0"], {}, "known class already"),
         (["nobody"], {}, "there is no class 'nobody'"),
+        (["new-11"], {}, r"there is no class 'new-11'\. Did you mean 'new-1'\? The classes are new-1"),
         (["new-1", "new-2", "new-3", "new-4"], {}, r"only new-5 \(40 images\) is not confirmed.*--new-classes 2"),
         ([], {"every": True, "asked": "3"}, "nothing is left to discover"),
         (["new-1"], {"asked": "1"}, "give a whole number from 2 on, or auto"),

@@ -205,3 +205,17 @@ def test_a_report_drawn_anew_finds_images_that_were_moved(finished_with_files: P
     assert "data:image" in (finished_with_files / "report.html").read_text() and not display.said
     redraw(job)
     assert "data:image" not in (finished_with_files / "report.html").read_text() and "--data" in display.said
+
+
+def test_a_report_is_not_replaced_by_one_without_pictures(finished_with_files: Path, tmp_path: Path) -> None:
+    page = report_run(finished_with_files, None, None, True, 0)
+    before = page.read_bytes()
+    (tmp_path / "my images").rename(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match=r"not at hand .* --data DIR\. .*report\.html was left as it is.*--to PATH"):
+        report_run(finished_with_files, None, None, True, 0)
+    assert page.read_bytes() == before
+    assert report_run(finished_with_files, tmp_path / "plain.html", None, True, 0).stat().st_size < len(before)
+    report_run(finished_with_files, None, tmp_path / "elsewhere", True, 0)
+    assert page.stat().st_size > len(before) / 2
+    page.unlink()
+    assert report_run(finished_with_files, None, None, True, 0).exists(), "where there is none to lose"

@@ -7,6 +7,7 @@ from typing import Any
 
 from autonovel import recipe
 from autonovel.data.table import moved
+from autonovel.errors import UsageError
 from autonovel.setting_values import is_text
 from autonovel.settings import Recipe
 
@@ -47,6 +48,16 @@ def settings_now(
         beside = data / _among_images(places)
         then[TRUTH] = str(beside) if beside.is_file() else then[TRUTH]
     return recipe.restore(then)
+
+
+def images_now(
+    folder: Path, facts: Mapping[str, Any], data: Path | None, changed: Mapping[str, Any] | None = None
+) -> Recipe:
+    """Return the settings of a run whose images are to be read, or say that they are not where they were."""
+    settings = settings_now(folder, facts, data, changed)
+    if PATH in facts.get("places", {}) and not os.path.exists(settings.data.path):
+        raise UsageError(f"the images of {folder} are not at {settings.data.path}. Say where they are with --data DIR.")
+    return settings
 
 
 def same(noted: Mapping[str, str], now: Mapping[str, str]) -> set[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from autonovel import hub
 from autonovel.batches import fitting_batches
 from autonovel.data.decode import WHAT_IS_READ
+from autonovel.data.folder import has_pile
 from autonovel.data.inventory import Inventory
 from autonovel.errors import InputError, UsageError
 from autonovel.extras import installing
@@ -24,6 +25,7 @@ PRETRAININGS = ("rotation", "supervised", "none")
 QUICK = {"photos": "kmeans-pretrained", "photos-deep": "kmeans-pretrained", "folder": "kmeans"}
 HUB_SIDES = {"cuda": 224}  # pixels a side, about, for a model of the hub, by the device; elsewhere:
 HUB_SIDE = 160
+FEWEST = 4  # images to be discovered: two of each of two classes
 FEW_CLASSES, FEW_IMAGES = 4, 10  # known classes, and images of each, below which discovery has little to go by
 JOINT_IMAGES = 48_000  # unlabelled images that joint training on cached features looks at, over all its epochs
 EPOCHS = (10, 40)  # at least and at most, for that
@@ -115,15 +117,17 @@ def _check_pile(found: Inventory) -> None:
     """Refuse piles in which nothing can be discovered."""
     if found.images == 0:
         raise InputError(f"there is no readable image in {found.root}; {WHAT_IS_READ}.")
+    inside = next((name for name in found.classes if has_pile(Path(found.root) / name)), None)
+    here = f" {Path(found.root) / inside} looks like such a folder itself: name that one." if inside else ""
     if len(found.classes) < 2:
         raise InputError(
             f"{found.root} has {len(found.classes)} known class{'' if len(found.classes) == 1 else 'es'}; at least two "
-            "are needed, since they teach what makes a class. Sort some images into a folder per class."
+            f"are needed, since they teach what makes a class. Sort some images into a folder per class.{here}"
         )
-    if found.unlabelled < 4:
+    if found.unlabelled < FEWEST:
         raise InputError(
-            f"{found.root} has {of_images(found.unlabelled)} to be discovered. Put them loose into the folder, or into "
-            "unlabelled/ inside it."
+            f"{found.root} has {of_images(found.unlabelled)} to be discovered, and at least {FEWEST} are needed. Put "
+            f"them loose into the folder, or into unlabelled/ inside it.{here}"
         )
 
 

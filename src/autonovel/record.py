@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 
 from autonovel import device as devices
 from autonovel import recipe, sameness
@@ -17,6 +18,8 @@ from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.run_folder import FORMAT, check_format
 from autonovel.storage.shapes import run_facts
 from autonovel.training.remedies import may_change, too_late_to_inherit
+
+DELIVERED = ("model.safetensors", "embedding.safetensors")  # made anew from the stages where they were damaged
 
 
 def begin(
@@ -127,8 +130,21 @@ def delivered(folder: Path) -> bool:
 
 
 def finished(folder: Path) -> bool:
-    """Tell whether nothing is left to do in ``folder``: it has delivered, and no system of its comparison failed."""
-    return delivered(folder) and not read_json(folder / "results.json").get("failed")
+    """Tell whether nothing is left to do in ``folder``.
+
+    It has delivered, what it delivered can be read, and no system of its comparison failed.
+    """
+    whole = delivered(folder) and all(_is_whole(folder / name) for name in DELIVERED)
+    return whole and not read_json(folder / "results.json").get("failed")
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a file of tensors has as many bytes as it says in its beginning."""
+    try:
+        with safe_open(path, "pt"):
+            return True
+    except (OSError, SafetensorError):
+        return False
 
 
 def finished_facts(folder: Path) -> dict[str, Any]:

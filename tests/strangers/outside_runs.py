@@ -82,7 +82,7 @@ def run_parsers(place: Path) -> Iterator[Parser]:
 
     def results() -> object:
         with redirect_stdout(io.StringIO()):
-            print_results(Console(file=io.StringIO()), table.collect([run])[0])
+            print_results(Console(file=io.StringIO()), table.collect([run])[0], run)
         table.markdown(table.collect([run]))
         return whole()
 

@@ -62,7 +62,7 @@ def count_classes(
 def _in_run(
     folder: Path, data: Path | None, out: Path | None, seed: int | None, sets: list[str], device: str | None
 ) -> _Asked:
-    from autonovel.places import settings_now
+    from autonovel.places import images_now
     from autonovel.storage.shapes import run_facts
 
     if not (folder / "run.json").exists():
@@ -79,7 +79,7 @@ def _in_run(
         raise UsageError(f"--set {misplaced[0]} cannot change a run that exists; only settings of [count] can.")
     if facts["recipe"].get("data.source") == "arrays":
         raise UsageError(f"the images of {folder} came from Python and are not at hand; use Discoverer(n_new='auto').")
-    settings = settings_now(folder, facts, data, changed)
+    settings = images_now(folder, facts, data, changed)
     return _Asked(folder, recipe.Loaded(settings, {}), int(facts["seed"]), device or facts["device"], data)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,16 @@ from autonovel.words import listed, on_unlabelled
 OWN_IMAGES = ("folder", "table")  # instead of the name of a benchmark
 
 
-def print_results(console: Console, results: dict[str, Any]) -> None:
-    """Print the scores of all systems, and old / new / all of the joint classifier."""
+def print_results(console: Console, results: dict[str, Any], folder: Path) -> None:
+    """Print the scores of all systems of the run in ``folder``, and old / new / all of the joint classifier."""
+    from autonovel.editing.edited import EDITS, open_run
+
+    renamed = open_run(folder).renamed if (folder / EDITS).exists() else {}
     with interpreting("results.json"):
-        _print_results(console, results)
+        _print_results(console, results, renamed)
 
 
-def _print_results(console: Console, results: dict[str, Any]) -> None:
+def _print_results(console: Console, results: dict[str, Any], renamed: Mapping[str, str]) -> None:
     measures = ("acc", "nmi", "ari") if any(results["systems"].values()) else ()  # none where nobody knows the truth
     scored = [f"{measure.upper()} %" for measure in measures]
     table = Table("system", *scored, "seconds", title=f"New classes, seed {results['seed']}")
@@ -48,7 +52,8 @@ def _print_results(console: Console, results: dict[str, Any]) -> None:
     if results.get("agreement"):
         from autonovel.agreement import told
 
-        console.print(told(results["agreement"]), highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        now = told(results["agreement"], renamed)
+        console.print(now, highlight=False, markup=False, soft_wrap=not console.is_terminal)
     joint = results["incremental"]
     if joint:
         old = Table(
@@ -83,11 +88,11 @@ def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_j
     from autonovel.data.prepare import adopt_surveys, prepare_both
     from autonovel.delivered import load_model
     from autonovel.embedding import embed
-    from autonovel.places import settings_now
+    from autonovel.places import images_now
     from autonovel.storage.shapes import read_results
 
     facts = record.finished_facts(path)
-    settings = settings_now(path, facts, data)
+    settings = images_now(path, facts, data)
     if settings.data.source == "arrays":
         raise UsageError(f"the images of {path} came from Python and are not at hand; use Discoverer.load.")
     chosen = devices.pick(device)
@@ -114,7 +119,7 @@ def evaluate_run(path: Path, data: Path | None, device: str, classes: bool, as_j
         print(json.dumps(results | ({"classes": by_class} if classes else {}), indent=2))
     else:
         console = Console()
-        print_results(console, results)
+        print_results(console, results, path)
         class_tables.print_class_tables(console, by_class)
 
 

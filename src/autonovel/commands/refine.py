@@ -102,14 +102,14 @@ def _edits_followed(run: EditedRun, target: Path) -> int | None:
 
 def _settings_before(run: EditedRun, data: Path | None) -> Recipe:
     """Return the settings of the run, its images where they lie now."""
-    from autonovel.places import settings_now
+    from autonovel.places import images_now
 
     if run.facts["recipe"]["data.source"] == "arrays":
         raise UsageError(
             f"the images of {run.folder} came from Python, and the run does not keep them. Fit again with the labels "
             "it has by now: Discoverer.load(RUN).labels_ and classes_ hold them, edits made."
         )
-    return settings_now(run.folder, run.facts, data)
+    return images_now(run.folder, run.facts, data)
 
 
 def _checked_seed(run: EditedRun, before: Recipe, seed: int | None) -> int:

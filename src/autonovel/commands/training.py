@@ -147,7 +147,7 @@ def train_run(
                 discard_cache(folder)  # which a kill just after the end may have left
                 discard_leftovers(folder)
                 console.print(f"{folder} is finished; nothing was left to do.", highlight=False, markup=False)
-                print_results(console, read_results(folder / "results.json"))
+                print_results(console, read_results(folder / "results.json"), folder)
             return folder
         for base in manner.bases:
             for stage in adopt_stages(folder, base):
@@ -165,7 +165,7 @@ def train_run(
         done = f"Stage {last} is done in {folder}; the same command with --resume and later --stages goes on."
         console.print(done, highlight=False, soft_wrap=True, markup=False)
         return folder
-    print_results(console, outcome.results)
+    print_results(console, outcome.results, folder)
     look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
     console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True, markup=False)
     return folder

@@ -29,7 +29,7 @@ def load(root: Path) -> tuple[Listing, Listing | None]:
             "paths and labels, add --set data.source=table."
         )
     if not root.is_dir():
-        raise UsageError(f"{root} is not a folder; give the folder of the images with --data DIR.")
+        raise UsageError(f"{root} is not a folder; give the folder of the images.")
     if (root / TEST).is_dir() and any(path.is_file() for path in (root / TEST).iterdir() if is_image(path.name)):
         raise InputError(f"{root / TEST} has images outside of class folders; test images need a class each.")
     found = _Found(root)
@@ -37,6 +37,11 @@ def load(root: Path) -> tuple[Listing, Listing | None]:
     test = found.listing([entry for entry in found.entries if entry.id.startswith(TEST + "/")], 1)
     train = replace(train, unreadable=train.unreadable | found.closed, notes=found.notes())
     return train, test if test.entries else None
+
+
+def has_pile(root: Path) -> bool:
+    """Tell whether a folder has one for images to be discovered in it."""
+    return any(path.name.lower() in UNLABELLED and path.is_dir() for path in root.iterdir()) if root.is_dir() else False
 
 
 def everything(root: Path) -> Listing:

@@ -63,6 +63,12 @@ class EditedRun(FoundRun):
         return self._sorting
 
     @property
+    def renamed(self) -> dict[str, str]:
+        """Return what classes are called now, by the names they were found under."""
+        names = self.sorting.names
+        return {was: names[number] for number, was in self.found.names.items() if number in names}
+
+    @property
     def n_edits(self) -> int:
         """Return how many lines the journal has: an edit based on this state says so."""
         self._read_edits()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autonovel.errors import UsageError
+from autonovel.setting_values import nearest
 from autonovel.words import listed
 
 JUNK = -1  # the class number of images that belong nowhere
@@ -89,7 +90,8 @@ class Sorting:
         digits = str(name).lstrip("#")
         if digits.isdecimal() and len(digits) < 10 and int(digits) in self.names:
             return int(digits)
-        raise EditError(f"there is no class {str(name)!r}. The classes are {describe_classes(self)}.")
+        meant = nearest(str(name), self.names.values())
+        raise EditError(f"there is no class {str(name)!r}.{meant} The classes are {describe_classes(self)}.")
 
     def check_class(self, number: int) -> None:
         """Say so if there is no class ``number``."""
@@ -120,5 +122,5 @@ class Sorting:
 
 
 def describe_classes(sorting: Sorting) -> str:
-    """Return the names of the classes, the first few of many."""
-    return listed(list(sorting.names.values()))
+    """Return the names of the classes, the first few of many: new ones, which can be corrected, before known ones."""
+    return listed([name for number, name in sorted(sorting.names.items(), key=lambda c: c[0] < sorting.n_known)])

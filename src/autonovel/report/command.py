@@ -35,7 +35,7 @@ def report_run(folder: Path, to: Path | None, data: Path | None, single: bool | 
     begun = time.monotonic()
     display = TerminalDisplay(console)
     try:
-        beside, missing = write_corrected_report(folder, page, data, single, map_points, display)
+        beside, missing = write_corrected_report(folder, page, data, single, map_points, display, keep=to is None)
     finally:
         display.close()
     if missing:
@@ -64,9 +64,17 @@ def page_path(folder: Path, to: Path | None) -> Path:
 
 
 def write_corrected_report(
-    folder: Path, page: Path, data: Path | None, single: bool | None, map_points: int, display: Display
+    folder: Path,
+    page: Path,
+    data: Path | None,
+    single: bool | None,
+    map_points: int,
+    display: Display,
+    keep: bool = False,
 ) -> tuple[Path | None, str]:
     """Write the report of a finished run with its corrections to ``page``.
+
+    ``keep`` says that one which is there is not to be replaced by one without pictures.
 
     Returns the folder of the files beside it, if there are any, and why it has no pictures, if it has none.
     """
@@ -81,6 +89,11 @@ def write_corrected_report(
         )
     images = RunImages(run, data)
     missing = images.missing
+    if missing and keep and page.exists():
+        raise UsageError(
+            f"{missing} {page} was left as it is, since without them it would lose its pictures; --to PATH writes one "
+            "without pictures elsewhere."
+        )
     points = map_points or images.settings.run.map_points
     with interpreting(f"{folder / 'results.json'} or count.json"):
         report = collect(folder, subject, z, results, points, keep=not map_points)

@@ -1,5 +1,6 @@
 """``autonovel review``: a server on 127.0.0.1 with a token of its own, and the browser that looks at it."""
 
+import os
 import secrets
 import socket
 import threading
@@ -41,7 +42,12 @@ def serve(folder: Path, data: Path | None, port: int, browser: bool) -> None:
     config = uvicorn.Config(make_app(view, port, token), **server_options())
     if view.images_missing:
         print(view.images_missing)
-    print(f"Review {folder} at\n  {address}\nEvery edit is saved at once. Ctrl-C closes the page.", flush=True)
+    saved = (
+        "Every edit is saved at once."
+        if os.access(folder, os.W_OK)
+        else "No edit can be saved: the folder of the run is not yours to write to."
+    )
+    print(f"Review {folder} at\n  {address}\n{saved} Ctrl-C closes the page.", flush=True)
     if browser:
         threading.Timer(0.5, webbrowser.open, (address,)).start()
     try:

@@ -41,7 +41,8 @@ class Section:
             given = value if isinstance(value, tuple) else (value,)
             if meta.get("choices") and (wrong := [v for v in given if v not in meta["choices"]]):
                 found = f"{where} has {wrong[0]!r}; each" if isinstance(value, tuple) else f"{where} is {value!r}; it"
-                raise UsageError(f"{found} must be one of {', '.join(map(str, meta['choices']))}.")
+                other = f" (Their number is another setting: {where}s.)" if hasattr(self, f"{where}s") else ""
+                raise UsageError(f"{found} must be one of {', '.join(map(str, meta['choices']))}.{other}")
             if meta.get("low") is not None and any(v < meta["low"] for v in given):
                 raise UsageError(f"{where} is {value!r}; it must be at least {meta['low']}.")
             if meta.get("high") is not None and any(v > meta["high"] for v in given):
