@@ -24,6 +24,13 @@ def result(seed: int, acc: float, recipe: str = "cifar10-fast", **more: Any) -> 
     } | more  # fmt: skip
 
 
+def test_runs_of_which_nobody_knows_the_truth_are_counted() -> None:
+    unknown = result(1, 0.0) | {"systems": {"rankstats": None}}
+    told = table.markdown([result(0, 0.9), unknown])
+    assert "| 90.0 | 1 | 0 |" in told and "1 of 2 runs without scores: the true classes" in told
+    assert "without scores" not in table.markdown([result(0, 0.9)])
+
+
 def test_mean_and_deviation_beside_the_paper() -> None:
     (row,) = table.rows([result(1, 0.91), result(0, 0.89)])
     assert row.cells() == (

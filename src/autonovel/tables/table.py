@@ -20,6 +20,7 @@ from autonovel.tables.naming import Results, commit_of, name_of, name_then, name
 from autonovel.tables.part_table import part_table
 from autonovel.tables.row import HEADER, Row, spread
 from autonovel.tables.versions import Versions
+from autonovel.words import counted
 
 OLD_NEW_ALL = "joint classifier, old / new / all"
 LEGEND = (
@@ -236,11 +237,18 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
     versions = Versions(found)
     shown = versions.named(found)
     lines = [LEGEND, "", *grid(HEADER, [row.cells() for row in (*shown, *unrun_rows(not_run, results))])]
-    lines += [*versions.told(), *reasons(not_run, results), *departures(results)]
+    lines += [*_unscored(results), *versions.told(), *reasons(not_run, results), *departures(results)]
     in_parts = [r for r in results if r.get("each")]
     for name in names_of(in_parts):
         lines += part_table(name, [r for r in in_parts if name_of(r) == name])
     return "\n".join(lines)
+
+
+def _unscored(results: Sequence[Results]) -> list[str]:
+    """Return, in lines of Markdown, how many runs have no row, since nobody knows what would be right."""
+    without = sum(not any((scores or {}).get("acc") is not None for scores in r["systems"].values()) for r in results)
+    told = f"{without} of {counted(len(results), 'run', 'runs')} without scores: the true classes of the unlabelled"
+    return ["", f"{told} images are not known. A truth.csv among them, or --truth FILE, gives them."] if without else []
 
 
 def reasons(not_run: Iterable[Unrun], results: Sequence[Results]) -> list[str]:
