@@ -42,7 +42,7 @@ def test_pictures_of_twelve_bits_are_dark_until_somebody_says_what_is_white(
     tmp_path: Path, cells: Path, loader: str
 ) -> None:
     (said,) = told(tmp_path / "run", cells, loader=loader)
-    assert "no picture is brighter than 15 of 255" in said and "--set data.white=4095" in said
+    assert "no picture is brighter than 15 of 255" in said and "--set data.white=4095 of 12 bits" in said
     assert told(tmp_path / "run", cells, white=4095, loader=loader) == []
 
 

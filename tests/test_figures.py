@@ -462,6 +462,27 @@ def test_versions_of_a_recipe_of_ones_own_are_no_one_study(tmp_path: Path) -> No
     assert found == {"mine joint.lr=0.2": [0], "mine joint.lr=0.1": [1]}
 
 
+def test_a_sweep_of_a_recipe_of_ones_own_has_the_base_of_its_version(tmp_path: Path) -> None:
+    made = [
+        ("joint.lr=0.2", {}),
+        ("joint.lr=0.1", {}),
+        ("joint.lr=0.1", {"joint.k": 7}),
+        ("joint.lr=0.1", {"joint.k": 3}),
+    ]
+    for place, (own, changed) in enumerate(made):
+        settings = settings_held(recipe.load("demo", [own, *(f"{k}={v}" for k, v in changed.items())]).recipe)
+        results = {"recipe": "mine", "seed": 0, "systems": {"rankstats": {"acc": 0.9}}, "settings": settings,
+                   "changed": changed, "seconds": {"total": 1.0}}  # fmt: skip
+        (tmp_path / str(place)).mkdir()
+        (tmp_path / str(place) / "seed-0.json").write_text(json.dumps(results))
+    found = {study.label: study for study in studies(collect([tmp_path]))}
+    assert {label: len(study.runs) for label, study in found.items()} == {
+        "mine joint.lr=0.1": 3,
+        "mine joint.lr=0.2": 1,
+    }
+    assert [*sweeps.accuracies(found["mine joint.lr=0.1"], sweeps.K)] == [3, 5, 7]
+
+
 def test_one_system_is_no_comparison(tmp_path: Path) -> None:
     scored(tmp_path, 0, {"rankstats": 0.9}, name="toy")
     with pytest.raises(CannotDrawError, match="fewer than two systems"):

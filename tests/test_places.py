@@ -115,6 +115,17 @@ def test_true_classes_named_by_the_folder_of_the_images_move_with_it(here: Path)
     assert places.same({}, {}) == set()
 
 
+@pytest.mark.parametrize("truth", ["", "../answers.csv"])
+def test_a_table_that_was_moved_is_not_its_own_truth(here: Path, truth: str) -> None:
+    (here / "pictures" / "table.csv").write_text("path,label\n")
+    (here / "answers.csv").write_text("path,label\n")
+    told = {"data.source": "table"} | ({"data.truth": truth} if truth else {})
+    noted = facts(Path("../runs/one"), "../pictures/table.csv", **told)
+    (here / "pictures").rename(here / "pics")
+    now = places.settings_now(here / "runs" / "one", noted, here / "pics" / "table.csv")
+    assert (now.data.path, now.data.truth) == (str(here / "pics" / "table.csv"), truth)
+
+
 def test_weights_and_networks_from_elsewhere_are_found_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "work" / "trunk.safetensors").write_text("")
     (here / "work" / "network").mkdir()

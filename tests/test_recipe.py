@@ -727,6 +727,18 @@ def test_what_a_recipe_below_says_of_incremental_learning_yields_to_joint_traini
     assert value(recipe.load(str(above)), "incremental.lr") == 0.3
 
 
+def test_a_mistake_of_the_caller_blames_no_recipe() -> None:
+    assert refusal("demo", ["data.first_known=3"]).startswith("data.known and first_known are both set")
+    assert refusal("omniglot", ["joint.batch=merged"]).startswith("joint.epoch is labelled")
+
+
+def test_a_sentence_about_no_setting_names_the_file_that_has_it(write: Writer, tmp_path: Path) -> None:
+    mine = write('departures = ["another loss [joint.kk]"]')
+    (tmp_path / "above.toml").write_text('extends = "mine.toml"\n')
+    for asked in (mine, str(tmp_path / "above.toml")):
+        assert refusal(asked).startswith(f"recipe {mine}: 'another loss [joint.kk]' is about")
+
+
 @pytest.mark.parametrize(
     ("text", "given", "words"),
     [
@@ -751,6 +763,9 @@ def test_a_mistake_in_a_file_names_the_file(
 @pytest.mark.parametrize("text", ['name = "cifar10-fast"', 'name = "demo"\nextends = "photos"'])
 def test_no_file_passes_for_a_recipe_of_the_package(write: Writer, tmp_path: Path, text: str) -> None:
     assert "as one of the package is" in refusal(write(text))
+    assert "as one of the package is" in refusal(write('name = " demo "'))
+    assert "as one of the package is" in refusal(write(""), ["name=demo"])
+    assert "as one of the package is" in refusal("demo", ["name=photos"])
     Path(write("")).rename(tmp_path / "svhn.toml")
     said = refusal(str(tmp_path / "svhn.toml"))
     assert "is called svhn" in said and "rename the file, or let it say another name" in said

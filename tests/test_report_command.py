@@ -15,6 +15,7 @@ from autonovel.editing.edited import EditedRun
 from autonovel.editing.sorting import JUNK
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.report import cards, gather, tsne
+from autonovel.report.build import has_pictures
 from autonovel.report.command import page_path, report_run
 from autonovel.report.subject import NONE, corrected
 from autonovel.storage.documents import write_json
@@ -204,18 +205,32 @@ def test_a_report_drawn_anew_finds_images_that_were_moved(finished_with_files: P
     redraw(job, tmp_path / "elsewhere")
     assert "data:image" in (finished_with_files / "report.html").read_text() and not display.said
     redraw(job)
-    assert "data:image" not in (finished_with_files / "report.html").read_text() and "--data" in display.said
+    assert "data:image" in (finished_with_files / "report.html").read_text(), "which would be lost"
+    assert "--data" in display.said and "was left as it is" in display.said
 
 
 def test_a_report_is_not_replaced_by_one_without_pictures(finished_with_files: Path, tmp_path: Path) -> None:
     page = report_run(finished_with_files, None, None, True, 0)
     before = page.read_bytes()
     (tmp_path / "my images").rename(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match=r"not at hand .* --data DIR\. .*report\.html was left as it is.*--to PATH"):
+    with pytest.raises(
+        UsageError, match=r"not at hand .* --data DIR\. .*report\.html was left as it is.*--to .*report\.html replaces"
+    ):
         report_run(finished_with_files, None, None, True, 0)
     assert page.read_bytes() == before
     assert report_run(finished_with_files, tmp_path / "plain.html", None, True, 0).stat().st_size < len(before)
     report_run(finished_with_files, None, tmp_path / "elsewhere", True, 0)
     assert page.stat().st_size > len(before) / 2
-    page.unlink()
-    assert report_run(finished_with_files, None, None, True, 0).exists(), "where there is none to lose"
+    assert report_run(finished_with_files, page, None, True, 0).stat().st_size < len(before), "a person wants it so"
+    (tmp_path / "elsewhere").rename(tmp_path / "gone")
+    open_run(finished_with_files).rename("new-1", "zeppelin")
+    report_run(finished_with_files, None, None, True, 0)
+    assert "zeppelin" in page.read_text(), "there were no pictures to lose any more"
+
+
+def test_thumbnails_beside_a_report_are_not_lost_either(finished_with_files: Path, tmp_path: Path) -> None:
+    page = report_run(finished_with_files, None, None, False, 0)
+    (tmp_path / "my images").rename(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="would lose its pictures"):
+        report_run(finished_with_files, None, None, None, 0)
+    assert has_pictures(page)

@@ -28,7 +28,17 @@ def test_runs_of_which_nobody_knows_the_truth_are_counted() -> None:
     unknown = result(1, 0.0) | {"systems": {"rankstats": None}}
     told = table.markdown([result(0, 0.9), unknown])
     assert "| 90.0 | 1 | 0 |" in told and "1 of 2 runs without scores: the true classes" in told
-    assert "without scores" not in table.markdown([result(0, 0.9)])
+    assert "without scores" not in table.markdown([result(0, 0.9), result(1, 0.0) | {"systems": {}}])
+
+
+def test_a_run_in_parts_is_one_run_without_scores(tmp_path: Path) -> None:
+    settings = settings_held(recipe.load("demo", {"run.systems": ["rankstats", "kmeans"]}).recipe) | {"joint.epochs": 7}
+    for seed, scores in ((0, {"acc": 0.9, "nmi": 0.5, "ari": 0.5}), (1, None)):
+        systems = dict.fromkeys(("rankstats", "kmeans"), scores)
+        seconds = {"rankstats": 1.0, "kmeans": 1.0, "total": 2.0}
+        one = result(seed, 0.0, "demo", settings=settings, systems=systems, seconds=seconds)
+        (tmp_path / f"seed-{seed}.json").write_text(json.dumps(one))
+    assert "1 of 2 runs without scores" in table.markdown(table.collect([tmp_path]))
 
 
 def test_mean_and_deviation_beside_the_paper() -> None:

@@ -214,7 +214,7 @@ def _untried(candidates: list[str]) -> str:
     """Return the system that delivers where trials cannot tell: k-means on a pretrained network's features, if there.
 
     With two or three known classes, which allow no trial, ranking statistics found less than it in 19 of 20 splits
-    (docs/results/pictures.md).
+    (docs/results/pictures.md).  Where more of them allow none, for want of images, nobody has looked.
     """
     return PRETRAINED if PRETRAINED in candidates else candidates[0]
 

@@ -74,13 +74,18 @@ def redraw(job: Job, data: Path | None = None) -> None:
     """Write the report of a delivered run anew, with all corrections made; ``data`` is where its images lie now."""
     try:
         from autonovel.report.build import PAGE
-        from autonovel.report.command import write_corrected_report
-
-        _, missing = write_corrected_report(job.folder, job.folder / PAGE, data, None, 0, job.display)
+        from autonovel.report.command import PicturesLostError, write_corrected_report
+    except ImportError as error:
+        job.display.say(_no_report(error))
+        return
+    try:
+        _, missing = write_corrected_report(job.folder, job.folder / PAGE, data, None, 0, job.display, keep=True)
         if missing:
             job.display.say(missing)
     except ImportError as error:
         job.display.say(_no_report(error))
+    except PicturesLostError as error:
+        job.display.say(str(error))
 
 
 def _no_report(error: ImportError) -> str:

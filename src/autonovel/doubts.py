@@ -41,10 +41,10 @@ def tell_of_dark_pictures(job: Job) -> None:
     else:
         return
     if top <= DARK:
-        white = (1 << (256 * (top + 1) - 1).bit_length()) - 1
         job.display.say(
             f"Beware: no picture is brighter than {top} of 255. If they are grey of more than 8 bits, say which value "
-            f"is white (--set data.white={white}, as it seems); as they are, most of what they show is lost."
+            "is white, such as --set data.white=4095 of 12 bits in files of 16, or 16383 of 14; as they are, most of "
+            "what they show is lost."
         )
 
 

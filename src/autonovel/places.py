@@ -45,8 +45,9 @@ def settings_now(
             then[key] = _found_again(key, then[key], folder, places[key])
     if data:
         then[PATH] = moved(then[PATH], data)
-        beside = data / _among_images(places)
-        then[TRUTH] = str(beside) if beside.is_file() else then[TRUTH]
+        way = _among_images(places)
+        if way and (data / way).is_file():
+            then[TRUTH] = str(data / way)
     return recipe.restore(then)
 
 

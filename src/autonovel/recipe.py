@@ -62,6 +62,8 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     for place, (said, origin, who) in enumerate(voices):
         with _telling(who):
             one = Layer({key: checked(key, value, known) for key, value in said.items()}, origin)
+            for sentence in (one.values.get(ABOUT, ""), one.values.get(MINUTES, ""), *one.values.get(DEPARTURES, ())):
+                _sentence(sentence, known)
             layers, decided = laid_over(layers, one, known, replaced=place < of_preset)
             about = one.values.get(ABOUT, _cut(about, decided, known))
             minutes = one.values.get(MINUTES, "".join(_that_hold([minutes], decided, known)))
@@ -69,20 +71,35 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
             departures = (*beyond, *one.values.get(DEPARTURES, ()))
             said_by |= dict.fromkeys(one.values, who)
     values = in_force(layers, known)
-    with _telling(said_by):
-        values[ABOUT], values[MINUTES] = (_sentence(text, known)[0] for text in (about, minutes))
-        values[DEPARTURES] = tuple(_sentence(departure, known)[0] for departure in departures)
+    values[ABOUT], values[MINUTES] = (_sentence(text, known)[0] for text in (about, minutes))
+    values[DEPARTURES] = tuple(_sentence(departure, known)[0] for departure in departures)
+    _check_own_name(name, values["name"])
+    try:
         return Loaded(build(values), origins(layers, default_sources()))
+    except UsageError as error:
+        who = said_by.get(str(error).split(" ")[0], "")
+        if who and given:
+            load(name)  # complains itself, unless it is what was given that is wrong
+            who = ""
+        raise UsageError(f"{who}{error}") from None
 
 
 @contextmanager
-def _telling(who: str | Mapping[str, str]) -> Iterator[None]:
-    """Put before a complaint who said what it is about; it begins with the setting where that decides it."""
+def _telling(who: str) -> Iterator[None]:
+    """Put before a complaint who said what it is about."""
     try:
         yield
     except UsageError as error:
-        name = who if isinstance(who, str) else who.get(str(error).split(" ")[0], "")
-        raise UsageError(f"{name}{error}") from None
+        raise UsageError(f"{who}{error}") from None
+
+
+def _check_own_name(name: str, called: str) -> None:
+    """Say so if what was asked for as ``name`` is called as another recipe, one of the package, is."""
+    if called in names() and called != name:
+        raise UsageError(
+            f"recipe {name} is called {called}, as one of the package is, so that results of the two would be taken "
+            'for one: rename the file, or let it say another name (name = "…").'
+        )
 
 
 def _that_hold(departures: Iterable[str], decided: set[str], known: Flat) -> tuple[str, ...]:

@@ -53,11 +53,6 @@ def read(name: str) -> Document:
     base = table.pop(EXTENDS, "")
     values = _flatten(table)
     values.setdefault("name", label)
-    if label != name and values["name"] in names():
-        raise UsageError(
-            f"recipe {name} is called {values['name']}, as one of the package is, so that results of the two would be "
-            'taken for one: rename the file, or let it say another name (name = "…").'
-        )
     if not isinstance(base, str):
         raise UsageError(f"recipe {name}: {EXTENDS} is {base!r}; name a recipe, or the path of a TOML file.")
     if base.endswith(".toml"):  # from where the file lies that says so

@@ -13,6 +13,7 @@ from torch import Tensor
 from autonovel.data import ImageSet
 from autonovel.errors import UsageError
 from autonovel.settings import Recipe
+from autonovel.words import listed
 
 
 def same_images(facts: Mapping[str, Any], images: ImageSet) -> bool:
@@ -36,7 +37,7 @@ def _what_differs(facts: Mapping[str, Any], images: ImageSet) -> str:
         return f"there are {now:,} now{hurt}, and the run had {then:,}"
     classes = facts.get("class_names") or []
     if [*images.class_names] != classes:
-        return f"the known classes are {', '.join(images.class_names)} now, and were {', '.join(classes)}"
+        return f"the known classes are {listed(images.class_names)} now, and were {listed(classes)}"
     return "some show something else now, or have another label"
 
 

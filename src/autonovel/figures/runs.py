@@ -19,7 +19,7 @@ from autonovel.studies.parts import RESULTS as MEAN
 from autonovel.studies.side_by_side import LOG
 from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
-from autonovel.tables.edited import said_otherwise
+from autonovel.tables.edited import Version, said_otherwise, versions
 from autonovel.tables.naming import changes_in_words
 from autonovel.words import short_commit
 
@@ -135,14 +135,13 @@ def collect(paths: Sequence[Path]) -> list[Run]:
 
 def _told_apart(runs: list[Run]) -> list[Run]:
     """Return ``runs``, of recipes outside the package with what others of their name have otherwise as changed."""
-    packaged = set(recipe.names())
-    return [run if run.recipe in packaged else _held_against(run, runs) for run in runs]
+    of_recipe = versions((run.recipe, run.settings, run.changed) for run in runs)
+    return [_held_against(run, of_recipe[run.recipe]) if run.recipe in of_recipe else run for run in runs]
 
 
-def _held_against(run: Run, runs: list[Run]) -> Run:
-    others = [other.settings for other in runs if (other.recipe, other.changed) == (run.recipe, run.changed)]
+def _held_against(run: Run, others: list[Version]) -> Run:
     usual = recipe.default_values()  # of what studies vary: the full method
-    otherwise = said_otherwise(run.settings, others, run.systems)
+    otherwise = said_otherwise(run.settings, run.changed, others, run.systems)
     return replace(run, changed=run.changed | {k: v for k, v in otherwise.items() if k not in VARIED or v != usual[k]})
 
 

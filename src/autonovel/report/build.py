@@ -26,6 +26,7 @@ LARGEST_EMBEDDED, LARGEST_BESIDE = 64, 96  # longest side of a thumbnail inside 
 MOST_EMBEDDED = 6000  # images whose thumbnails a single file holds, unless told otherwise: about 10 MB of photos
 PAGE = "report.html"
 STAGE = "thumbnails"
+PICTURE = "data:image/webp;base64,"  # how a picture inside the page begins
 
 
 def write_report(
@@ -81,6 +82,12 @@ def build(
     return files.folder if files else None
 
 
+def has_pictures(page: Path) -> bool:
+    """Tell whether there is a page which shows pictures, in itself or beside it."""
+    inside = page.is_file() and PICTURE.encode() in page.read_bytes()
+    return inside or (page.is_file() and any(page.with_suffix("").glob("*/*.webp")))
+
+
 def _thumbnails(
     report: Report,
     subject: Subject,
@@ -124,7 +131,7 @@ def _rows(card: Card) -> Ints:
 
 
 def _data_address(content: bytes) -> str:
-    return f"data:image/webp;base64,{base64.b64encode(content).decode()}"
+    return f"{PICTURE}{base64.b64encode(content).decode()}"
 
 
 def _progress(display: Display, total: int) -> Callable[[int], None]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from autonovel.editing.edited import open_run
 from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
-from autonovel.report.build import MOST_EMBEDDED, PAGE, build
+from autonovel.report.build import MOST_EMBEDDED, PAGE, build, has_pictures
 from autonovel.report.page import collect
 from autonovel.report.sheets import OfRun
 from autonovel.report.subject import corrected
@@ -19,6 +19,10 @@ from autonovel.training.display import Display, Silent
 from autonovel.words import duration
 
 SUFFIXES = (".html", ".htm")
+
+
+class PicturesLostError(UsageError):
+    """A report with pictures would be replaced by one without."""
 
 
 def report_run(folder: Path, to: Path | None, data: Path | None, single: bool | None, map_points: int) -> Path:
@@ -89,10 +93,10 @@ def write_corrected_report(
         )
     images = RunImages(run, data)
     missing = images.missing
-    if missing and keep and page.exists():
-        raise UsageError(
-            f"{missing} {page} was left as it is, since without them it would lose its pictures; --to PATH writes one "
-            "without pictures elsewhere."
+    if missing and keep and has_pictures(page):
+        raise PicturesLostError(
+            f"{missing} {page} was left as it is, since it would lose its pictures; --to {page} replaces it all the "
+            "same."
         )
     points = map_points or images.settings.run.map_points
     with interpreting(f"{folder / 'results.json'} or count.json"):

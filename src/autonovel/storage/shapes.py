@@ -31,7 +31,7 @@ RUN: Shape = {
     "class_names": [str],
     "n_new": (int, None),
     "changed": ANY_DICT,
-    "places": {"data.path": str, "data.truth": str, "data.cache": str},
+    "places": {...: str},
     "threads": ANY_DICT,
     "versions": ANY_DICT,
     "parts": [ANY_DICT],

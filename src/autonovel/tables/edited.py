@@ -4,12 +4,14 @@ What a recipe of the package said at another time is known from what it says tod
 there is no today; so runs of one name are held against each other.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from autonovel import recipe
+from autonovel.layers import INHERITED
 from autonovel.tables.as_today import in_parts, matters
-from autonovel.tables.naming import Results, name_of
+from autonovel.tables.naming import Results
 
 
 def told_apart(results: Sequence[Results]) -> list[Results]:
@@ -18,29 +20,51 @@ def told_apart(results: Sequence[Results]) -> list[Results]:
     So unlike runs are never averaged.  Split into parts where systems differ in it.
     """
     out: list[Results] = []
-    packaged = set(recipe.names())
+    others = versions((r["recipe"], r["settings"], r.get("changed") or {}) for r in results if r.get("settings"))
     for one in results:
-        others = [r for r in results if r.get("settings") and name_of(r) == name_of(one)]
-        if one["recipe"] in packaged or not one.get("settings") or len(others) < 2:
+        held, given = one.get("settings"), one.get("changed") or {}
+        if not held:
             out.append(one)
             continue
         differs = {
-            system: said_otherwise(one["settings"], [r["settings"] for r in others if system in r["systems"]], [system])
-            for system in one["systems"]
+            system: said_otherwise(held, given, others.get(one["recipe"], ()), [system]) for system in one["systems"]
         }
-        given = one.get("changed") or {}
         parts = in_parts(one, differs)
-        out += [part | ({"changed": given | own, "given": given} if own else {}) for own, part in parts]
+        out += [part | ({"changed": given | own, "given": given} if own else {}) for own, part in parts] or [one]
     return out
 
 
+Version = tuple[Mapping[str, Any], Mapping[str, Any]]  # settings as a run has them, and those its caller changed
+
+
+def versions(runs: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, list[Version]]:
+    """Return the versions of each recipe outside the package: of ``runs`` their recipe, settings and changes."""
+    packaged = set(recipe.names())
+    found: dict[str, dict[str, Version]] = {}
+    for name, held, changed in runs:
+        if name not in packaged:
+            found.setdefault(name, {})[json.dumps([held, changed], sort_keys=True, default=str)] = held, changed
+    return {name: [*of_recipe.values()] for name, of_recipe in found.items()}
+
+
 def said_otherwise(
-    held: Mapping[str, Any], others: Iterable[Mapping[str, Any]], systems: Collection[str]
+    held: Mapping[str, Any], changed: Mapping[str, Any], others: Iterable[Version], systems: Collection[str]
 ) -> dict[str, Any]:
-    """Return the settings on which results of ``systems`` depend and which others of the same name have otherwise."""
+    """Return the settings on which results of ``systems`` depend and which other versions of the recipe have otherwise.
+
+    What a caller has changed, here or there, and what follows from it, is no difference of the recipe.
+    """
     return {
         key: value
-        for other in others
+        for other, changed_there in others
+        if "preset" not in {*changed, *changed_there}  # from which all follows
         for key, value in held.items()
-        if key in other and other[key] != value and any(matters(key, system, held) for system in systems)
+        if key in other and other[key] != value
+        if not _named({*changed, *changed_there}, key) and any(matters(key, system, held) for system in systems)
     }
+
+
+def _named(changed: Collection[str], key: str) -> bool:
+    """Tell whether a setting was changed, or one that it is as where nobody says it."""
+    twins = [key.replace(section, other, 1) for section, other, _ in INHERITED if key.startswith(section)]
+    return any(name in changed for name in (key, *twins))

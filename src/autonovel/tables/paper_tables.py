@@ -134,7 +134,7 @@ def _misses(measured: Measured) -> Iterator[tuple[str, ...]]:
                 below = [_points_below(*pair) for pair in zip(_numbers(row), theirs, strict=False)] if row else []
                 if any(points > margin for points in below):
                     title = f"{line.title}: old / new / all" if table.of_joint else line.title
-                    by = " / ".join(f"{points:.1f}" if points > margin else NONE for points in below)
+                    by = " / ".join(f"{points:.1f}" if points > 0 else NONE for points in below)
                     yield TITLES[dataset], title, _told(table, theirs), _ours(row, line.run_name(dataset), theirs), by
 
 

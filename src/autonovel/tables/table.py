@@ -38,6 +38,7 @@ UNRUN: Shape = {
     "changes": [str],
     "instead": str,
 }  # what such a document says
+RUN = "run"  # number of the run that a part of results is of
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def collect(paths: Sequence[Path]) -> list[Results]:
         if not files:
             raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")
         found |= {file.resolve(): read_results(file) for file in files}  # a run named twice counts once
-    return told_apart([part for results in found.values() for part in as_today(results)])
+    runs = [results | {RUN: number} for number, results in enumerate(found.values())]
+    return told_apart([part for results in runs for part in as_today(results)])
 
 
 def _files(folder: Path) -> list[Path]:
@@ -246,8 +248,13 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
 
 def _unscored(results: Sequence[Results]) -> list[str]:
     """Return, in lines of Markdown, how many runs have no row, since nobody knows what would be right."""
-    without = sum(not any((scores or {}).get("acc") is not None for scores in r["systems"].values()) for r in results)
-    told = f"{without} of {counted(len(results), 'run', 'runs')} without scores: the true classes of the unlabelled"
+    scored: dict[object, bool] = {}
+    for place, r in enumerate(results):
+        for scores in r["systems"].values():
+            run = r.get(RUN, f"number {place}")
+            scored[run] = scored.get(run, False) or (scores or {}).get("acc") is not None
+    without = sum(not known for known in scored.values())
+    told = f"{without} of {counted(len(scored), 'run', 'runs')} without scores: the true classes of the unlabelled"
     return ["", f"{told} images are not known. A truth.csv among them, or --truth FILE, gives them."] if without else []
 
 
