@@ -141,6 +141,7 @@ def _print(console: Console, content: dict[str, Any], folder: Path, seconds: flo
         console.print(text, highlight=False, markup=False, soft_wrap=not console.is_terminal)
 
     say(in_words(content))
+    say("It rests on this:")
     for sentence in content["assumed"]:
         say(f"- {sentence}")
     made = f"{content['seconds']:.1f} s for the count, {seconds:.1f} s in all"

@@ -16,6 +16,7 @@ COLLAPSED_ENTROPY = 0.03
 HUGE_LOSS, HUGE_WEIGHT = 1e4, 1e6
 # A class that once held this share of its fair part, and now nothing, has vanished; one that never did was never there.
 ONCE_THERE = 0.5
+PATIENCE = 3  # epochs in a row in which a class is empty, before that is told: most fill again
 NAMED = 3  # tensors or classes that are named
 
 
@@ -65,24 +66,30 @@ def collapsed(usage: Tensor | None) -> str | None:
     return f"the new classes collapsed: {share:.1f} % of the unlabelled images fall into one of them"
 
 
-def vanished(history: Sequence[Sequence[float]]) -> list[int]:
-    """Return the classes that held images, and hold none for the first time in the last epoch of ``history``.
+def vanished(history: Sequence[Sequence[float]], last: bool) -> list[int]:
+    """Return the classes that are to be told of as empty: each once in a training.
+
+    That is when one that held images has held none for ``PATIENCE`` epochs in a row, or holds none in the end.
 
     Args:
         history: of every epoch so far, the share of images in each class.
+        last: whether no epoch is to follow.
     """
     fair = ONCE_THERE / max(len(history[-1]), 1) if history else 1.0
-    return [c for c, shares in enumerate(zip(*history, strict=True)) if _loss(shares, fair) == len(history) - 1]
+    losses = [_loss(shares, fair) for shares in zip(*history, strict=True)]
+    now = len(history) - 1
+    return [c for c, (told, empty) in enumerate(losses) if told == now or (last and told is None and empty)]
 
 
-def _loss(shares: Sequence[float], fair: float) -> int | None:
-    """Return the first epoch in which a class is empty after it held ``fair`` or more once, or None."""
-    there = False
+def _loss(shares: Sequence[float], fair: float) -> tuple[int | None, bool]:
+    """Return the epoch after which a class was told of, or None, and whether it is empty now but was there once."""
+    there, empty, told = False, 0, None
     for epoch, share in enumerate(shares):
-        if there and not share:
-            return epoch
+        empty = empty + 1 if there and not share else 0
+        if empty == PATIENCE and told is None:
+            told = epoch
         there = there or share >= fair
-    return None
+    return told, empty > 0
 
 
 def _word(value: float) -> str:

@@ -131,18 +131,19 @@ class Health:
         return None
 
     def _tell_of_vanished(self, epoch: int) -> None:
-        """Say it once of each class that held images and holds none any more; classes to spare are no loss."""
+        """Say it once of each class that held images and stays empty; classes to spare are no loss."""
         if getattr(self.stage.settings, "out_dim", 0):
             return
         lines = [line for line in self.context.journal.lines if line.get("stage") == self.stage.name]
         for key in USAGE:
-            lost = guard.vanished([line[key] for line in lines if line.get(key) is not None])
+            last = epoch + 1 == self.stage.settings.epochs
+            lost = guard.vanished([line[key] for line in lines if line.get(key) is not None], last)
             if lost:
                 fewer = " or fewer new classes" if any(c >= self._n_known(key) for c in lost) else ""
+                hope = "T" if last else "It may fill again; if a class is empty at the end, t"
                 self.context.display.say(
-                    f"Beware: {self._where(epoch)}: no image falls into {self._named(key, lost)} any more. Mostly that "
-                    "passes; if a class is empty at the end, try a lower learning rate (lr), a longer warm-up "
-                    f"(warmup_epochs){fewer}."
+                    f"Beware: {self._where(epoch)}: no image falls into {self._named(key, lost)} any more. {hope}ry a "
+                    f"lower learning rate (lr), a longer warm-up (warmup_epochs){fewer}."
                 )
 
     def _n_known(self, key: str) -> int:
