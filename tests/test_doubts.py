@@ -1,5 +1,6 @@
 """What a person is told of pictures in which there is next to nothing to see."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from PIL import Image
 from autonovel import doubts, recipe
 from autonovel.data import sources
 from autonovel.data.prepare import prepare_both
+from autonovel.errors import UsageError
 from autonovel.job import Job
+from autonovel.predicting.judging import pixels_of
 from test_choosing import Heard
 
 
@@ -49,3 +52,28 @@ def test_pictures_of_twelve_bits_are_dark_until_somebody_says_what_is_white(
 def test_bright_pictures_are_in_order(tmp_path: Path, cells: Path) -> None:
     Image.new("L", (8, 8), 64).save(cells / "rod" / "1.png")
     assert told(tmp_path / "run", cells) == []
+
+
+def test_later_pictures_are_as_white_as_those_of_the_run(cells: Path) -> None:
+    data = recipe.load("folder", {"data.path": str(cells), "data.size": 8, "data.white": 4095}).recipe.data
+    later = pixels_of(data, (3, 1, 8, 8), torch.device("cpu")).decode([str(cells / "disc" / "0.tif")]).pixels[0]
+    assert int(later.max()) == round(4000 * 255 / 4095)
+
+
+@pytest.mark.parametrize("loader", ["resident", "streaming"])
+def test_what_is_white_holds_for_all_pictures_of_a_run(tmp_path: Path, cells: Path, loader: str) -> None:
+    for name in ("disc", "rod"):
+        shutil.copytree(cells / name, cells / "test" / name)
+    found = {}
+    for white in (0, 4095):
+        said = {"data.path": str(cells), "data.size": 8, "data.loader": loader, "data.white": white, "data.workers": 1}
+        data = recipe.load("folder", said).recipe
+        train, test, _ = sources.load(data, 0, tmp_path)
+        sets = prepare_both(train, test, data.data, tmp_path, torch.device("cpu"), Heard())
+        found[white] = [int(one.images[[0]].max()) for one in sets if one is not None]
+    assert found == {0: [15, 15], 4095: [249, 249]}, "the brightest, 4000, in training and test"
+
+
+def test_what_is_white_can_only_be_said_of_files() -> None:
+    with pytest.raises(UsageError, match=r"data\.white is 4095, but source is sample"):
+        recipe.load("demo", {"data.white": 4095})

@@ -442,22 +442,24 @@ def test_a_third_start_is_no_bar(tmp_path: Path, name: str, kind: str) -> None:
     ]
 
 
+def keep_own(place: Path, base: str, own: list[str], changed: dict[str, Any], seed: int = 0) -> None:
+    """Keep a result of a recipe of one's own that says ``own`` over ``base``; a caller ``changed`` more."""
+    settings = recipe.load(base, [*own, *(f"{key}={value}" for key, value in changed.items())]).recipe
+    results = {"recipe": "mine", "seed": seed, "systems": {"rankstats": {"acc": 0.9}}, "changed": changed,
+               "settings": settings_held(settings), "seconds": {"total": 1.0}}  # fmt: skip
+    place.mkdir(exist_ok=True)
+    (place / f"seed-{seed}.json").write_text(json.dumps(results))
+
+
 def test_a_start_that_a_caller_brought_back_is_the_usual_one(tmp_path: Path) -> None:
-    changed = {"pretrain.kind": "rotation"}
-    settings = settings_held(recipe.load("cifar10-fast", changed).recipe)
-    results = {"recipe": "scratch", "seed": 0, "systems": {"rankstats": {"acc": 0.9}}, "settings": settings,
-               "changed": changed, "seconds": {"total": 1.0}}  # fmt: skip
-    (tmp_path / "seed-0.json").write_text(json.dumps(results))
+    keep_own(tmp_path, "cifar10-fast", [], {"pretrain.kind": "rotation"})
     ((bar,),) = (comparison.bars(own) for own in studies(collect([tmp_path])))
     assert (bar.start, bar.paper and bar.paper.mean) == (comparison.WITH, 90.4)
 
 
 def test_versions_of_a_recipe_of_ones_own_are_no_one_study(tmp_path: Path) -> None:
     for seed, change in enumerate(("joint.lr=0.2", "joint.lr=0.1", "joint.bce=false")):
-        settings = settings_held(recipe.load("demo", [change]).recipe)
-        results = {"recipe": "mine", "seed": seed, "systems": {"rankstats": {"acc": 0.9}}, "settings": settings,
-                   "changed": {}, "seconds": {"total": 1.0}}  # fmt: skip
-        (tmp_path / f"seed-{seed}.json").write_text(json.dumps(results))
+        keep_own(tmp_path, "demo", [change], {}, seed)
     found = {study.label: [run.seed for run in study.only()] for study in studies(collect([tmp_path]))}
     assert found == {"mine joint.lr=0.2": [0], "mine joint.lr=0.1": [1]}
 
@@ -470,11 +472,7 @@ def test_a_sweep_of_a_recipe_of_ones_own_has_the_base_of_its_version(tmp_path: P
         ("joint.lr=0.1", {"joint.k": 3}),
     ]
     for place, (own, changed) in enumerate(made):
-        settings = settings_held(recipe.load("demo", [own, *(f"{k}={v}" for k, v in changed.items())]).recipe)
-        results = {"recipe": "mine", "seed": 0, "systems": {"rankstats": {"acc": 0.9}}, "settings": settings,
-                   "changed": changed, "seconds": {"total": 1.0}}  # fmt: skip
-        (tmp_path / str(place)).mkdir()
-        (tmp_path / str(place) / "seed-0.json").write_text(json.dumps(results))
+        keep_own(tmp_path / str(place), "demo", [own], changed)
     found = {study.label: study for study in studies(collect([tmp_path]))}
     assert {label: len(study.runs) for label, study in found.items()} == {
         "mine joint.lr=0.1": 3,

@@ -76,7 +76,7 @@ def told(folder: Path) -> str:
 def _choose(job: Job, candidates: list[str]) -> dict[str, Any]:
     """Run the trials, write ``choice.json`` and return what was written."""
     start, trials, folder = time.monotonic(), [], job.folder / "choice"
-    obstacle = _obstacle(job)
+    obstacle = _obstacle(job, candidates)
     if not obstacle:
         for number in range(job.recipe.run.trials):
             trials.append(_trial(job, number, candidates, folder / str(number)))
@@ -101,10 +101,10 @@ def _chosen(
     return content
 
 
-def _obstacle(job: Job) -> str:
+def _obstacle(job: Job, candidates: list[str]) -> str:
     """Return in a sentence why no trial can be made, or nothing."""
     n_known = job.train.n_known
-    first = LABELS[_untried([name for name in job.recipe.run.systems if name != PIXELS])]
+    first = LABELS[_untried(candidates)]
     if n_known < FEWEST_HIDDEN + FEWEST_TAUGHT:
         return (
             f"Which system to trust could not be tried out: that takes {FEWEST_HIDDEN + FEWEST_TAUGHT} known classes, "

@@ -8,6 +8,7 @@ from typing import Any
 from autonovel import agreement, choosing, discovery, doubts, scoring
 from autonovel.editing.edited import EDITS, EditedRun
 from autonovel.embedding import Embedding
+from autonovel.errors import PicturesLostError
 from autonovel.extraction import shared_stages
 from autonovel.job import Job
 from autonovel.networks import Model
@@ -74,11 +75,8 @@ def redraw(job: Job, data: Path | None = None) -> None:
     """Write the report of a delivered run anew, with all corrections made; ``data`` is where its images lie now."""
     try:
         from autonovel.report.build import PAGE
-        from autonovel.report.command import PicturesLostError, write_corrected_report
-    except ImportError as error:
-        job.display.say(_no_report(error))
-        return
-    try:
+        from autonovel.report.command import write_corrected_report
+
         _, missing = write_corrected_report(job.folder, job.folder / PAGE, data, None, 0, job.display, keep=True)
         if missing:
             job.display.say(missing)

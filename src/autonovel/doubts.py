@@ -7,7 +7,7 @@ from torch import Tensor
 from autonovel.data.streamed import FilePixels
 from autonovel.embedding import Embedding
 from autonovel.job import Job
-from autonovel.settings.images import OF_FILES
+from autonovel.settings import OF_FILES
 from autonovel.storage.journal import Journal
 from autonovel.training.checkpoint import known_head
 

@@ -23,6 +23,10 @@ class InputError(UsageError):
     """Images or labels that cannot be learned from."""
 
 
+class PicturesLostError(UsageError):
+    """A report with pictures would be replaced by one without."""
+
+
 class GuardError(AutonovelError):
     """A run that failed its own guards: collapsed, or no longer finite."""
 

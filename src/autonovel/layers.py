@@ -34,12 +34,10 @@ class Layer:
     Attributes:
         values: settings by their dotted names.
         origin: tells where the value of a setting comes from.
-        is_preset: whether a preset says so.
     """
 
     values: Flat
     origin: Callable[[str], str]
-    is_preset: bool = False
 
     def without(self, keys: Collection[str]) -> "Layer":
         """Return the layer without what it says of ``keys``."""
@@ -60,7 +58,7 @@ def laid_over(
         above = above.without({PRESET})
     else:
         values = _of_preset(str(preset))  # there must be such a preset in any case
-        presets = [] if replaced else [Layer(values, lambda _: f"preset {preset}", is_preset=True)]
+        presets = [] if replaced else [Layer(values, lambda _: f"preset {preset}")]
     gone = {AFTER} if JOINT_AFTER in above.values else set[str]()
     stack = [layer.without(gone) for layer in (*below, *presets)]
     gone |= _taken_back(before, in_force([*stack, above], defaults), above, bool(presets))

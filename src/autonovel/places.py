@@ -8,8 +8,8 @@ from typing import Any
 from autonovel import recipe
 from autonovel.data.table import moved
 from autonovel.errors import UsageError
-from autonovel.setting_values import is_text
 from autonovel.settings import Recipe
+from autonovel.visible import is_text
 
 PATH, TRUTH, CACHE = "data.path", "data.truth", "data.cache"
 WEIGHTS, MODEL = "pretrain.weights", "network.model"

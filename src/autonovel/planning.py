@@ -117,18 +117,23 @@ def _check_pile(found: Inventory) -> None:
     """Refuse piles in which nothing can be discovered."""
     if found.images == 0:
         raise InputError(f"there is no readable image in {found.root}; {WHAT_IS_READ}.")
-    inside = next((name for name in found.classes if has_pile(Path(found.root) / name)), None)
-    here = f" {Path(found.root) / inside} looks like such a folder itself: name that one." if inside else ""
     if len(found.classes) < 2:
         raise InputError(
             f"{found.root} has {len(found.classes)} known class{'' if len(found.classes) == 1 else 'es'}; at least two "
-            f"are needed, since they teach what makes a class. Sort some images into a folder per class.{here}"
+            f"are needed, since they teach what makes a class. Sort some images into a folder per class.{_meant(found)}"
         )
     if found.unlabelled < FEWEST:
         raise InputError(
             f"{found.root} has {of_images(found.unlabelled)} to be discovered, and at least {FEWEST} are needed. Put "
-            f"them loose into the folder, or into unlabelled/ inside it.{here}"
+            f"them loose into the folder, or into unlabelled/ inside it.{_meant(found)}"
         )
+
+
+def _meant(found: Inventory) -> str:
+    """Return in a sentence which folder inside was probably meant, if there is one of the right form."""
+    inside = (Path(found.root) / name for name in found.classes)
+    meant = next((folder for folder in inside if has_pile(folder)), None)
+    return f" {meant} looks like such a folder itself: name that one." if meant else ""
 
 
 def _is_pretrained(wish: Wish) -> bool:

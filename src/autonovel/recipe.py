@@ -62,8 +62,7 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     for place, (said, origin, who) in enumerate(voices):
         with _telling(who):
             one = Layer({key: checked(key, value, known) for key, value in said.items()}, origin)
-            for sentence in (one.values.get(ABOUT, ""), one.values.get(MINUTES, ""), *one.values.get(DEPARTURES, ())):
-                _sentence(sentence, known)
+            _check_sentences(one.values, known)
             layers, decided = laid_over(layers, one, known, replaced=place < of_preset)
             about = one.values.get(ABOUT, _cut(about, decided, known))
             minutes = one.values.get(MINUTES, "".join(_that_hold([minutes], decided, known)))
@@ -95,11 +94,17 @@ def _telling(who: str) -> Iterator[None]:
 
 def _check_own_name(name: str, called: str) -> None:
     """Say so if what was asked for as ``name`` is called as another recipe, one of the package, is."""
-    if called in names() and called != name:
+    if called != name and called in names():
         raise UsageError(
             f"recipe {name} is called {called}, as one of the package is, so that results of the two would be taken "
             'for one: rename the file, or let it say another name (name = "…").'
         )
+
+
+def _check_sentences(values: Flat, known: Flat) -> None:
+    """Say so if a sentence of a recipe is about what is no setting."""
+    for text in (values.get(ABOUT, ""), values.get(MINUTES, ""), *values.get(DEPARTURES, ())):
+        _sentence(text, known)
 
 
 def _that_hold(departures: Iterable[str], decided: set[str], known: Flat) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from autonovel import device as devices
 from autonovel import recipe, sameness
 from autonovel.data import ImageSet
+from autonovel.data.files import printable
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.places import as_seen_from, same
 from autonovel.settings import PLACES, SENTENCES, Recipe
@@ -38,8 +39,7 @@ def begin(
     ``n_new`` is None while it is still to be counted; ``changed`` names the settings that the caller gave other
     values than the recipe has; ``processes`` tells of several that do it together.
     """
-    words = [word.encode(errors="backslashreplace").decode() for word in command]  # names of files may be any bytes
-    part = {"started": _now(), "command": words, **(processes or {})}
+    part = {"started": _now(), "command": [*map(printable, command)], **(processes or {})}
     path = folder / "run.json"
     if path.exists():
         before = check_format(folder)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from autonovel.errors import UsageError
+from autonovel.visible import is_text
 
 AS_LIKE = 0.05  # two settings whose names are so nearly as like a mistyped one are both named
 
@@ -67,15 +68,6 @@ def checked(key: str, value: Any, known: Mapping[str, Any]) -> Any:
             return tuple(_scalar(key, int, entry) for entry in entries)
         return tuple(_scalar(key, str, entry) for entry in entries)
     return _scalar(key, type(default), value)
-
-
-def is_text(value: str) -> bool:
-    """Tell whether a document can hold ``value``: names of files may be any bytes."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _scalar(key: str, kind: type, value: Any) -> Any:

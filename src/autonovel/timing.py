@@ -79,8 +79,8 @@ def in_words(parts: dict[str, float]) -> str:
     """Return the estimate as a sentence."""
     named = ", ".join(f"{name} {_rounded(seconds)}" for name, seconds in parts.items() if seconds >= 1)
     which = f"{named}; " if named else ""
-    seconds = _rounded(sum(parts.values()))
-    return f"Takes about {seconds} to train on this machine ({which}start, counting and the report come on top)."
+    whole = _rounded(sum(parts.values()))
+    return f"Takes about {whole} to train on this machine ({which}start, counting and the report come on top)."
 
 
 def _rounded(seconds: float) -> str:

@@ -14,3 +14,12 @@ def visible(text: str) -> str:
         '\\x1b[31mred\\u202e'
     """
     return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def is_text(name: str) -> bool:
+    """Tell whether a document can hold ``name``: names of files may be any bytes, as Python smuggles them through."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -18,7 +18,8 @@ def counted(number: int, one: str, many: str) -> str:
 
 def listed(names: Sequence[str], most: int = NAMED) -> str:
     """Return names in a row, of more than ``most`` the last only counted: ``cat, dog and 7 more``, but never one."""
-    most += len(names) == most + 1
+    if len(names) == most + 1:
+        most += 1
     return ", ".join(names[:most]) + (f" and {count(len(names) - most)} more" if len(names) > most else "")
 
 

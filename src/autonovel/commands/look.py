@@ -25,7 +25,8 @@ def print_results(console: Console, results: dict[str, Any], folder: Path) -> No
     """Print the scores of all systems of the run in ``folder``, and old / new / all of the joint classifier."""
     from autonovel.editing.edited import EDITS, open_run
 
-    renamed = open_run(folder).renamed if (folder / EDITS).exists() else {}
+    named_anew = results.get("agreement") and (folder / EDITS).exists()
+    renamed = open_run(folder).renamed if named_anew else {}
     with interpreting("results.json"):
         _print_results(console, results, renamed)
 

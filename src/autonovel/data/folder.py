@@ -14,6 +14,7 @@ from autonovel.data.decode import is_image
 from autonovel.data.files import WHOLE, Entry, printable
 from autonovel.data.listing import TRUTH, Listing
 from autonovel.errors import InputError, UsageError
+from autonovel.visible import is_text
 
 UNLABELLED = ("unlabelled", "unlabeled")
 TEST = "test"
@@ -56,14 +57,6 @@ def _class(name: str, depth: int) -> str | None:
     """Return the class folder in a relative path, None for images to be discovered."""
     parts = name.split("/")
     return parts[depth] if len(parts) > depth + 1 and (depth or parts[0].lower() not in UNLABELLED) else None
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:  # bytes that are no UTF-8, as Python smuggles them through
-        return False
-    return True
 
 
 class _Found:
@@ -116,8 +109,8 @@ class _Found:
 
     def listing(self, entries: list[Entry], depth: int) -> Listing:
         """Return ``entries`` by their names, with the classes whose folders stand at ``depth`` in these."""
-        named = sorted((entry for entry in entries if _is_text(entry.id)), key=lambda entry: entry.id)
-        odd = {printable(entry.id): "its name is not valid UTF-8" for entry in entries if not _is_text(entry.id)}
+        named = sorted((entry for entry in entries if is_text(entry.id)), key=lambda entry: entry.id)
+        odd = {printable(entry.id): "its name is not valid UTF-8" for entry in entries if not is_text(entry.id)}
         return Listing(self.root, named, [_class(entry.id, depth) for entry in named], odd)
 
     def notes(self) -> tuple[str, ...]:

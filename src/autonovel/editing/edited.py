@@ -13,7 +13,7 @@ from typing import Any
 
 from autonovel.editing import edits
 from autonovel.editing.found import FoundRun
-from autonovel.editing.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting
+from autonovel.editing.sorting import JUNK, JUNK_NAME, UNREADABLE, EditError, Sorting, names_now
 from autonovel.errors import RunFolderError
 from autonovel.storage.documents import read_json, write_json
 from autonovel.storage.journal import Journal
@@ -65,8 +65,7 @@ class EditedRun(FoundRun):
     @property
     def renamed(self) -> dict[str, str]:
         """Return what classes are called now, by the names they were found under."""
-        names = self.sorting.names
-        return {was: names[number] for number, was in self.found.names.items() if number in names}
+        return names_now(self.found.names, self.sorting.names)
 
     @property
     def n_edits(self) -> int:

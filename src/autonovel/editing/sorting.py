@@ -121,6 +121,11 @@ class Sorting:
         return tidy
 
 
+def names_now(found: Mapping[int, str], now: Mapping[int, str]) -> dict[str, str]:
+    """Return what classes are called now, by the names they were found under, both given by number."""
+    return {was: now[number] for number, was in found.items() if number in now}
+
+
 def describe_classes(sorting: Sorting) -> str:
     """Return the names of the classes, the first few of many: new ones, which can be corrected, before known ones."""
     return listed([name for number, name in sorted(sorting.names.items(), key=lambda c: c[0] < sorting.n_known)])

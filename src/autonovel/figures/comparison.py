@@ -4,13 +4,12 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from autonovel import recipe
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import VARIED, Run, Study
 from autonovel.labels import LABELS
 from autonovel.tables import paper
-from autonovel.tables.as_today import published_as, recipe_today
+from autonovel.tables.as_today import as_published, published_as
 from autonovel.tables.naming import changes_in_words
 
 NAME = "systems"
@@ -91,13 +90,7 @@ def _start_of(run: Run) -> str | None:
     start = varied.get(PRETRAINING, run.settings.get(PRETRAINING))
     if start == "supervised":
         return WITHOUT
-    return WITH if PRETRAINING not in varied or start == _start_in_the_paper(run) else None
-
-
-def _start_in_the_paper(run: Run) -> str | None:
-    """Return the kind of stage 1 that the recipe named after the run's benchmark has, if there is one."""
-    source = str(run.settings.get("data.source"))
-    return str(recipe_today(source, None)[PRETRAINING]) if source in recipe.names() else None
+    return WITH if PRETRAINING not in varied or start == as_published(run.settings).get(PRETRAINING) else None
 
 
 def _start(bar: Bar, found: list[Bar]) -> str:

@@ -84,8 +84,7 @@ def build(
 
 def has_pictures(page: Path) -> bool:
     """Tell whether there is a page which shows pictures, in itself or beside it."""
-    inside = page.is_file() and PICTURE.encode() in page.read_bytes()
-    return inside or (page.is_file() and any(page.with_suffix("").glob("*/*.webp")))
+    return page.is_file() and (PICTURE.encode() in page.read_bytes() or any(page.with_suffix("").glob("*/*.webp")))
 
 
 def _thumbnails(

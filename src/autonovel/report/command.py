@@ -7,7 +7,7 @@ from rich.console import Console
 
 from autonovel.editing.edited import open_run
 from autonovel.embedding import Embedding
-from autonovel.errors import RunFolderError, UsageError
+from autonovel.errors import PicturesLostError, RunFolderError, UsageError
 from autonovel.report.build import MOST_EMBEDDED, PAGE, build, has_pictures
 from autonovel.report.page import collect
 from autonovel.report.sheets import OfRun
@@ -19,10 +19,6 @@ from autonovel.training.display import Display, Silent
 from autonovel.words import duration
 
 SUFFIXES = (".html", ".htm")
-
-
-class PicturesLostError(UsageError):
-    """A report with pictures would be replaced by one without."""
 
 
 def report_run(folder: Path, to: Path | None, data: Path | None, single: bool | None, map_points: int) -> Path:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from autonovel.data import ImageSet
 from autonovel.discovery import Discovery
-from autonovel.editing.sorting import JUNK, UNREADABLE
+from autonovel.editing.sorting import JUNK, UNREADABLE, names_now
 from autonovel.kept import load_truth
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Subject:
     @property
     def renamed(self) -> dict[str, str]:
         """Return what classes are called now, by the names they were found under."""
-        return {was: self.names[number] for number, was in self.found_names.items() if number in self.names}
+        return names_now(self.found_names, self.names)
 
     def members(self, number: int) -> Ints:
         """Return the rows of the images in a class."""

@@ -25,6 +25,9 @@ class Run(Section):
     map_points: int = setting(2000, "images on the report's t-SNE map", low=10)
 
 
+OF_FILES = ("folder", "table", "shards")  # sources of image files of a person's own
+
+
 @dataclass(frozen=True, kw_only=True)
 class Data(Section):
     """Which images."""
@@ -71,8 +74,6 @@ class Data(Section):
             if getattr(self, one) and getattr(self, other):
                 raise UsageError(f"{one} and {other} are both set; choose one of them (the other empty or 0).")
 
-
-OF_FILES = ("folder", "table", "shards")
 
 # where images lie and how they come to the device: nothing of it changes a result
 PLACES = ("data.path", "data.loader", "data.workers", "data.cache")

@@ -98,6 +98,12 @@ def recipe_today(name: str, preset: str | None) -> dict[str, Any]:
     return recipe.flatten(recipe.load(name, {"preset": preset} if preset else {}).recipe)
 
 
+def as_published(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all settings of the recipe that is named after the benchmark of these; nothing where there is none."""
+    source = str(settings.get("data.source"))
+    return recipe_today(source, None) if source in recipe.names() else {}
+
+
 def published_as(name: str, changes: str, settings: Mapping[str, Any] | None, system: str) -> tuple[str, str]:
     """Return the recipe, and what was changed in it, of which the paper's number stands beside runs of a system.
 
@@ -106,15 +112,14 @@ def published_as(name: str, changes: str, settings: Mapping[str, Any] | None, sy
     """
     if not settings or name in recipe.names():
         return name, changes
-    source, own = str(settings.get("data.source")), recipe.completed(settings)
-    published = recipe_today(source, None) if source in recipe.names() else {}
+    published, own = as_published(settings), recipe.completed(settings)
     if not published or any(own[key] != published[key] for key in WHICH_IMAGES):
         return "", changes
     alike = {key for key in paper.VARIED if own[key] == published[key]}  # perhaps since the caller took it back
     said = [change for change in changes.split() if change.partition("=")[0] not in alike]
     told = {change.partition("=")[0] for change in said}
     differs = {key: own[key] for key in paper.VARIED if key not in alike | told and matters(key, system, own)}
-    return source, " ".join([*changes_in_words(differs).split(), *said])
+    return str(own["data.source"]), " ".join([*changes_in_words(differs).split(), *said])
 
 
 def matters(key: str, system: str, held: Mapping[str, Any]) -> bool:

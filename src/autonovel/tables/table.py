@@ -248,13 +248,10 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
 
 def _unscored(results: Sequence[Results]) -> list[str]:
     """Return, in lines of Markdown, how many runs have no row, since nobody knows what would be right."""
-    scored: dict[object, bool] = {}
-    for place, r in enumerate(results):
-        for scores in r["systems"].values():
-            run = r.get(RUN, f"number {place}")
-            scored[run] = scored.get(run, False) or (scores or {}).get("acc") is not None
-    without = sum(not known for known in scored.values())
-    told = f"{without} of {counted(len(scored), 'run', 'runs')} without scores: the true classes of the unlabelled"
+    scores = [(r.get(RUN, place), scores) for place, r in enumerate(results) for scores in r["systems"].values()]
+    runs = {run for run, _ in scores}
+    without = len(runs - {run for run, of_system in scores if (of_system or {}).get("acc") is not None})
+    told = f"{without} of {counted(len(runs), 'run', 'runs')} without scores: the true classes of the unlabelled"
     return ["", f"{told} images are not known. A truth.csv among them, or --truth FILE, gives them."] if without else []
 
 

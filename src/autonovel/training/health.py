@@ -135,15 +135,15 @@ class Health:
         if getattr(self.stage.settings, "out_dim", 0):
             return
         lines = [line for line in self.context.journal.lines if line.get("stage") == self.stage.name]
+        last = epoch + 1 == self.stage.settings.epochs
+        remedy = "Try" if last else "It may fill again; if a class is empty at the end, try"
         for key in USAGE:
-            last = epoch + 1 == self.stage.settings.epochs
             lost = guard.vanished([line[key] for line in lines if line.get(key) is not None], last)
             if lost:
                 fewer = " or fewer new classes" if any(c >= self._n_known(key) for c in lost) else ""
-                hope = "T" if last else "It may fill again; if a class is empty at the end, t"
                 self.context.display.say(
-                    f"Beware: {self._where(epoch)}: no image falls into {self._named(key, lost)} any more. {hope}ry a "
-                    f"lower learning rate (lr), a longer warm-up (warmup_epochs){fewer}."
+                    f"Beware: {self._where(epoch)}: no image falls into {self._named(key, lost)} any more. {remedy} "
+                    f"a lower learning rate (lr), a longer warm-up (warmup_epochs){fewer}."
                 )
 
     def _n_known(self, key: str) -> int:
