@@ -107,9 +107,32 @@ def test_a_hair_of_a_lead_leaves_the_order_as_it_is() -> None:
     assert choosing._best({}, ["a", "kmeans-pretrained"]) == "kmeans-pretrained"
 
 
+@pytest.mark.parametrize(("n_known", "trials", "made"), [(4, 3, 3), (4, 9, 6), (5, 10, 10), (6, 3, 3)])
+def test_no_two_trials_hide_the_same_classes(tmp_path: Path, n_known: int, trials: int, made: int) -> None:
+    images = cached_classes(n_known=n_known, n_new=2, each=8)
+    for seed in range(8):
+        asked = replace(job(tmp_path, images, Heard(), **{"run.trials": trials}), seed=seed)
+        hidden = [tuple(part.hidden.tolist()) for part in choosing._parts(asked)]
+        assert len(hidden) == len(set(hidden)) == made
+        assert hidden == [tuple(part.hidden.tolist()) for part in choosing._parts(asked)]
+
+
+def test_every_system_trains_for_as_long_in_a_trial_as_in_the_run() -> None:
+    settings = recipe.load("cifar10-fast", {"joint.renew_views": 4, "kcl.decay_at": [6], "joint.watch": 2}).recipe
+    longer = choosing._as_long(settings, 2.5)
+    for name in ("joint", "incremental", "dtc", "kcl", "mcl"):
+        before, after = getattr(settings, name), getattr(longer, name)
+        assert after.epochs == round(2.5 * before.epochs) and after.warmup_epochs == 2.5 * before.warmup_epochs
+    assert (longer.joint.renew_views, longer.joint.watch, longer.kcl.decay_at) == (10, 0, (15,))
+    assert longer.dtc.start_epochs == round(2.5 * settings.dtc.start_epochs)
+    assert longer.dtc.update_every == round(2.5 * settings.dtc.update_every)
+    assert longer.dtc.ramp_epochs == 2.5 * settings.dtc.ramp_epochs
+    assert longer.supervised == settings.supervised and choosing._as_long(settings, 9) == choosing._as_long(settings, 3)
+
+
 def test_hidden_classes_are_unlabelled_and_scored_by_their_labels(tmp_path: Path) -> None:
     images = cached_classes(n_known=5, n_new=2, each=8)
-    part = choosing._Part(job(tmp_path, images, Heard()), 0)
+    part = choosing._parts(job(tmp_path, images, Heard()))[0]
     assert part.n_hidden == 2 and len(part.images) == 40 and part.images.truth is not None
     assert {part.images.class_names[number] for number in part.images.y.unique().tolist() if number >= 0} == set(
         part.images.class_names

@@ -110,6 +110,28 @@ def test_a_second_peak_that_is_rough_below_but_decides_is_looked_at() -> None:
     assert search.top(search.curves(found)[0]) == 5
 
 
+def test_a_top_at_the_edge_of_what_was_looked_at_is_followed() -> None:
+    """With few restarts the hill seems to be elsewhere: from there the deciding values rise to the right place."""
+
+    def evaluate(c: int, restarts: int) -> tuple[float, ...]:
+        return (-float(abs(c - (20 if restarts == 2 else 31))),)
+
+    found = search.curves(search.coarse_to_fine(range(2, 61), evaluate, 10, 2))[0]
+    assert search.top(found) == 31 and {29, 30, 31, 32, 33} <= found.keys()
+
+
+def test_the_least_count_that_is_good_enough_is_looked_for_all_the_way_down() -> None:
+    asked: list[int] = []
+
+    def enough(c: int) -> bool:
+        asked.append(c)
+        return c >= 8 or c == 5
+
+    assert search.least(24, range(2, 61), enough) == 8
+    assert asked == list(range(23, 6, -1))
+    assert search.least(9, range(8, 61), lambda _: True) == 8
+
+
 def test_a_second_peak_is_told_where_it_is_nearly_as_high() -> None:
     groups_and_classes = {2: 0.089, 3: 0.081, 4: 0.076, 5: 0.077, 6: 0.062, 10: 0.043, 100: 0.015}
     assert search.second_peak(groups_and_classes) == 5
@@ -125,16 +147,19 @@ def test_the_grid_covers_the_range_and_small_counts_one_by_one() -> None:
         search.grid(range(2, 2))
 
 
+@pytest.mark.parametrize("errors", [0.0, 1.0, 40.0])
 @pytest.mark.parametrize("make", [without_probes, with_probes])
 @pytest.mark.parametrize(("new", "seed"), [(3, 0), (5, 1), (8, 2), (12, 3)])
-def test_search_and_every_count_give_the_same(make: Callable[[int, int], Points], new: int, seed: int) -> None:
+def test_search_and_every_count_give_the_same(
+    make: Callable[[int, int], Points], new: int, seed: int, errors: float
+) -> None:
     points = make(new, seed)
-    quick = sweep(points, Count(most=30), seed)
-    long = sweep(points, Count(most=30, search="exhaustive"), seed)
+    quick = sweep(points, Count(most=30, standard_errors=errors), seed)
+    long = sweep(points, Count(most=30, standard_errors=errors, search="exhaustive"), seed)
     assert (quick.number, quick.candidate, quick.tops) == (long.number, long.candidate, long.tops)
     assert {c: long.index[c] for c in quick.index} == quick.index  # the very same clusterings
     assert len(long.index) == len(candidates(points, Count(most=30)))
-    if make is without_probes:
+    if make is without_probes and not errors:
         assert abs(quick.number - new) <= 1
 
 

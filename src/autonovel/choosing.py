@@ -5,11 +5,13 @@ classes as its guide.  The one that does best on average over a few such trials 
 """
 
 import contextlib
+import itertools
+import math
 import statistics
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,7 +23,7 @@ from autonovel.errors import AutonovelError, GuardError
 from autonovel.job import Job
 from autonovel.labels import LABELS, PIXELS
 from autonovel.recipe import flatten, restore
-from autonovel.settings import Joint, Recipe
+from autonovel.settings import Dtc, Joint, PairClustering, Recipe
 from autonovel.storage import writing
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FORMAT
@@ -35,6 +37,9 @@ PRETRAINED = "kmeans-pretrained"
 CLEAR = 0.01  # a lead below this is none: the recipe's order decides
 FILE = "choice.json"
 MOST_TIMES = 3  # that a trial's epochs may exceed the run's
+IN_EPOCHS = {"epochs", "start_epochs", "ramp_epochs", "warmup_epochs", "decay_at", "decay_every", "update_every",
+             "renew_views"}  # fmt: skip
+S = TypeVar("S", Joint, Dtc, PairClustering)
 
 
 def systems_in_order(job: Job) -> tuple[str, ...]:
@@ -78,8 +83,9 @@ def _choose(job: Job, candidates: list[str]) -> dict[str, Any]:
     start, trials, folder = time.monotonic(), [], job.folder / "choice"
     obstacle = _obstacle(job, candidates)
     if not obstacle:
-        for number in range(job.recipe.run.trials):
-            trials.append(_trial(job, number, candidates, folder / str(number)))
+        parts = _parts(job)
+        for number, part in enumerate(parts):
+            trials.append(_trial(job, part, f"trial {number + 1} of {len(parts)}", candidates, folder / str(number)))
     return job.ranks.lead(lambda: _chosen(job, candidates, trials, obstacle, time.monotonic() - start))
 
 
@@ -115,7 +121,7 @@ def _obstacle(job: Job, candidates: list[str]) -> str:
             "Which system to trust could not be tried out: stage 1 learned from the labels of all "
             f"known classes, so none of them can play a new one. Chose {first}; --method chooses another."
         )
-    part = _Part(job, 0)
+    part = _parts(job)[0]
     try:
         check_problem(part.images, part.n_hidden, _fitting(job, part), seen=True)
     except AutonovelError as error:
@@ -123,15 +129,29 @@ def _obstacle(job: Job, candidates: list[str]) -> str:
     return ""
 
 
+def _parts(job: Job) -> list["_Part"]:
+    """Return what each trial learns from; no two hide the same classes, which would tell nothing new."""
+    n_known = job.train.n_known
+    n_hidden = min(max(n_known // 2, FEWEST_HIDDEN), n_known - FEWEST_TAUGHT)
+    times = min(job.recipe.run.trials, math.comb(n_known, n_hidden))
+    hidden: list[list[int]] = []
+    for number in itertools.count():
+        if len(hidden) == times:
+            break
+        order = torch.randperm(n_known, generator=draws.generator(job.seed, 44, number))
+        chosen = order[:n_hidden].sort().values.tolist()
+        if chosen not in hidden:
+            hidden.append(chosen)
+    return [_Part(job.train, chosen) for chosen in hidden]
+
+
 class _Part:
     """The labelled images with some of their classes hidden."""
 
-    def __init__(self, job: Job, number: int) -> None:
-        train = job.train
-        self.n_hidden = min(max(train.n_known // 2, FEWEST_HIDDEN), train.n_known - FEWEST_TAUGHT)
-        order = torch.randperm(train.n_known, generator=draws.generator(job.seed, 44, number))
-        self.hidden = order[: self.n_hidden].sort().values
-        taught = order[self.n_hidden :].sort().values
+    def __init__(self, train: ImageSet, hidden: list[int]) -> None:
+        self.n_hidden = len(hidden)
+        self.hidden = torch.tensor(hidden)
+        taught = torch.tensor([row for row in range(train.n_known) if row not in hidden])
         labelled = train.rows((~train.unlabelled).nonzero()[:, 0])
         renumbered = torch.full((train.n_known,), -1)
         renumbered[taught] = torch.arange(len(taught))
@@ -146,10 +166,9 @@ class _Part:
         )
 
 
-def _trial(job: Job, number: int, candidates: list[str], folder: Path) -> dict[str, Any]:
-    """Hide some known classes, and return what share of their images each system puts right."""
-    part = _Part(job, number)
-    display = _Prefixed(job.display, f"trial {number + 1} of {job.recipe.run.trials}: ")
+def _trial(job: Job, part: "_Part", name_of_trial: str, candidates: list[str], folder: Path) -> dict[str, Any]:
+    """Return what share of the images of the hidden classes each system puts right."""
+    display = _Prefixed(job.display, f"{name_of_trial}: ")
     longer = int(job.train.unlabelled.sum()) / max(int(part.images.unlabelled.sum()), 1)
     recipe = _as_long(_fitting(job, part), longer)
     trial = replace(
@@ -161,7 +180,7 @@ def _trial(job: Job, number: int, candidates: list[str], folder: Path) -> dict[s
         try:
             result = run_system(trial, name, folder / "systems" / name)
         except GuardError as error:  # a system that collapses has found nothing
-            job.display.say(f"In trial {number + 1}, {LABELS[name]} failed: {error.seen or error}")
+            display.say(f"{LABELS[name]} failed: {error.seen or error}")
             found[name] = 0.0
             continue
         scores = scoring.system_scores(part.images, result.embedding)
@@ -184,22 +203,33 @@ def _fitting(job: Job, part: _Part) -> Recipe:
 
 
 def _as_long(recipe: Recipe, factor: float) -> Recipe:
-    """Return the recipe with about as many joint steps on the fewer images of a trial as the run itself will take."""
+    """Return the recipe with about as many steps on the fewer images of a trial as the run itself will take.
+
+    That is of the stages that learn from images of new classes; of these a trial has fewer.
+    """
     times = min(max(factor, 1), MOST_TIMES)
-    return replace(recipe, joint=_stretched(recipe.joint, times), incremental=_stretched(recipe.incremental, times))
-
-
-def _stretched(joint: Joint, times: float) -> Joint:
     return replace(
-        joint,
-        epochs=round(times * joint.epochs),
-        ramp_epochs=times * joint.ramp_epochs,
-        warmup_epochs=times * joint.warmup_epochs,
-        decay_at=tuple(round(times * epoch) for epoch in joint.decay_at),
-        decay_every=max(round(times * joint.decay_every), 1),
-        keep_embeddings_at=(),
-        watch=0,
+        recipe,
+        joint=_stretched(recipe.joint, times),
+        incremental=_stretched(recipe.incremental, times),
+        dtc=_stretched(recipe.dtc, times),
+        kcl=_stretched(recipe.kcl, times),
+        mcl=_stretched(recipe.mcl, times),
     )
+
+
+def _stretched(section: S, times: float) -> S:
+    """Return the settings of a stage with all that they count in epochs made longer, and nothing kept on the way."""
+    changes: dict[str, Any] = {}
+    for name in IN_EPOCHS & {field.name for field in fields(section)}:
+        before = getattr(section, name)
+        if isinstance(before, tuple):
+            changes[name] = tuple(round(times * epoch) for epoch in before)
+        else:
+            changes[name] = round(times * before) if isinstance(before, int) else times * before
+    if isinstance(section, Joint):
+        changes |= {"keep_embeddings_at": (), "watch": 0}
+    return replace(section, **changes)
 
 
 def _best(means: dict[str, float], candidates: list[str]) -> str:

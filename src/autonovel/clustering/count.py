@@ -185,7 +185,15 @@ def sweep(points: Points, settings: Count, seed: int, tick: Callable[[], None] =
     tops = [search.top(curve) for curve in found]
     if settings.standard_errors:
         error = silhouette.standard_error(clusterings.at(tops[0], settings.restarts).labels[free >= -1])
-        tops[0] = search.least(found[0], found[0][tops[0]] - settings.standard_errors * error)
+        enough = found[0][tops[0]] - settings.standard_errors * error
+
+        def nearly_highest(c: int) -> bool:
+            if c not in values:  # the search has looked about the top alone
+                values[c] = evaluate(c, settings.restarts)
+            return values[c][0] >= enough
+
+        tops[0] = search.least(tops[0], asked, nearly_highest)
+        found = search.curves(dict(sorted(values.items())))
     candidate = math.ceil(statistics.mean(tops))
     number = clusterings.sizeable(candidate)
     accuracies = found[1] if len(found) > 1 else {}

@@ -18,7 +18,8 @@ def coarse_to_fine(candidates: range, evaluate: Evaluate, restarts: int, few: in
     """Return the values of every curve around its top, where the top of the exhaustive search is expected.
 
     First with ``few`` restarts: a grid whose steps grow with the count, then halving the gaps beside the two
-    highest places of each curve.  Then with all ``restarts``: the candidates within ``reach`` of either.
+    highest places of each curve.  Then with all ``restarts``: the candidates within ``reach`` of either, and of the
+    tops that are found so, until none lies at an edge of what was looked at.
 
     Args:
         candidates: counts in question.
@@ -30,8 +31,12 @@ def coarse_to_fine(candidates: range, evaluate: Evaluate, restarts: int, few: in
     rough = {c: evaluate(c, few) for c in grid(candidates)}
     while missing := {c for tops in _tops(rough) for top in tops for c in _gaps(rough, top)} - rough.keys():
         rough |= {c: evaluate(c, few) for c in sorted(missing)}
-    near = {top + step for tops in _tops(rough) for top in tops for step in range(-reach, reach + 1)}
-    return {c: evaluate(c, restarts) for c in sorted(near) if c in candidates}
+    near = {c for tops in _tops(rough) for top in tops for c in _around(top, candidates, reach)}
+    fine: dict[int, Values] = {}
+    while near:
+        fine |= {c: evaluate(c, restarts) for c in sorted(near)}
+        near = {c for curve in curves(fine) for c in _around(top(curve), candidates, reach)} - fine.keys()
+    return dict(sorted(fine.items()))
 
 
 def grid(candidates: range) -> list[int]:
@@ -50,11 +55,11 @@ def top(values: dict[int, float]) -> int:
     return max(values, key=lambda c: (values[c], c))
 
 
-def least(values: dict[int, float], enough: float) -> int:
-    """Return the smallest count from which on, up to the top, every value is at least ``enough``."""
-    best = top(values)
-    low = max((c for c in values if c < best and values[c] < enough), default=-1)
-    return min(c for c in values if c > low)
+def least(best: int, candidates: range, enough: Callable[[int], bool]) -> int:
+    """Return the smallest count from which on, up to the ``best``, every one is good ``enough``."""
+    while best - 1 in candidates and enough(best - 1):
+        best -= 1
+    return best
 
 
 def curves(points: dict[int, Values]) -> list[dict[int, float]]:
@@ -76,6 +81,11 @@ def _tops(points: dict[int, Values]) -> list[list[int]]:
     """Return the top of each curve, and its second peak where that is nearly as high."""
     found = [(top(curve), second_peak(curve)) for curve in curves(points)]
     return [[first] if second is None else [first, second] for first, second in found]
+
+
+def _around(place: int, candidates: range, reach: int) -> set[int]:
+    """Return the candidates within ``reach`` of ``place``."""
+    return {c for c in range(place - reach, place + reach + 1) if c in candidates}
 
 
 def _gaps(points: Iterable[int], place: int) -> list[int]:
