@@ -75,6 +75,18 @@ def test_a_model_that_was_lost_or_damaged_is_delivered_anew_with_all_corrections
     assert "nothing was left to do" in autonovel(*asked, "--resume").stdout
 
 
+@pytest.mark.slow
+def test_whoever_wants_new_classes_has_them_though_a_system_beside_fails(tmp_path: Path) -> None:
+    root = write_digits(tmp_path / "digits", per_class=20)
+    asked = ["discover", root, "--out", tmp_path / "run", "--method", "kmeans", "--new-classes", 5, "--device", "cpu"]
+    failing = sets(*SMALL, "data.size=12", 'run.systems=["kmeans", "dtc"]', "dtc.start_lr=1e30")
+    done = autonovel(*asked, *failing)
+    assert done.returncode == 0, done.stderr
+    for words in ("Beware: another system that was to be compared has failed", "dtc", "5 new classes in", "Next:"):
+        assert words in done.stdout, words
+    assert (tmp_path / "run" / "report.html").exists()
+
+
 def test_the_table_of_a_corrected_run_has_the_names_of_now(finished: Path) -> None:
     from autonovel import open_run
 
@@ -132,10 +144,19 @@ def test_new_classes_that_look_known_are_named(finished: Path) -> None:
     assert "By that, new-2 is 3: look, and merge what is the same." in told
 
 
-def test_a_mistyped_setting_is_told_before_files_are_looked_at(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("joint.epochz=3", "Did you mean 'joint.epoch' or 'joint.epochs'?"),
+        ("joint.epoch=3", "joint.epoch is '3'; it must be one of"),
+        ("joint.epochs=abc", "joint.epochs is 'abc'; it must be of type int."),
+        ("joint.augment.scale=-1", "joint.augment.scale is -1.0; it must be at least 0"),
+    ],
+)
+def test_a_mistyped_setting_is_told_before_files_are_looked_at(tmp_path: Path, change: str, words: str) -> None:
     (tmp_path / "photos").mkdir()
-    done = autonovel("discover", tmp_path / "photos", "--set", "joint.epochz=3")
-    assert done.returncode == 2 and "Did you mean 'joint.epoch' or 'joint.epochs'?" in done.stderr
+    done = autonovel("discover", tmp_path / "photos", "--set", change)
+    assert done.returncode == 2 and words in done.stderr and not done.stdout
 
 
 def test_a_table_can_be_discovered_with_a_recipe_of_ones_own(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_failed_comparison_leaves_a_run_that_can_be_used(tmp_path: Path) -> No
     run = tmp_path / "run"
     systems = ("--set", 'run.systems=["kmeans", "dtc"]', "--set", "dtc.start_lr=1e30")
     failed = autonovel("run", TINY, *systems, "--out", run, "--device", "cpu")
-    assert failed.returncode != 0 and "dtc" in failed.stderr.lower()
+    assert failed.returncode != 0 and "dtc" in failed.stderr.lower() and f"Wrote {run}" in failed.stdout
     assert list(json.loads((run / "results.json").read_text())["failed"]) == ["dtc"]
     assert autonovel("rename", run, "new-1", "seven").returncode == 0
     again = autonovel("run", TINY, *systems, "--out", run, "--device", "cpu", "--resume")

@@ -8,7 +8,7 @@ from typing import Any
 from autonovel import agreement, choosing, discovery, doubts, scoring
 from autonovel.editing.edited import EDITS, EditedRun
 from autonovel.embedding import Embedding
-from autonovel.errors import PicturesLostError
+from autonovel.errors import AutonovelError, PicturesLostError
 from autonovel.extraction import shared_stages
 from autonovel.job import Job
 from autonovel.networks import Model
@@ -19,12 +19,16 @@ from autonovel.training import checkpoint
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished run holds in memory; all of it is in the run folder too."""
+    """What a finished run holds in memory; all of it is in the run folder too.
+
+    ``failures`` are of other systems of the comparison: the run can be used, and resumed it tries them again.
+    """
 
     model: Model
     embedding: Embedding
     discovery: discovery.Discovery
     results: dict[str, Any]
+    failures: tuple[AutonovelError, ...] = ()
 
 
 def deliver(
@@ -33,9 +37,9 @@ def deliver(
     found: Found,
     records: dict[str, Any],
     seconds: dict[str, float],
-    failed: dict[str, str],
+    failures: dict[str, AutonovelError],
 ) -> Outcome:
-    """Write the model, the embedding, the discovery, the scores and the report; why others ``failed`` is kept too."""
+    """Write the model, the embedding, the discovery, the scores and the report; ``failures`` of others are kept too."""
     checkpoint.save_model(job.folder / "model.safetensors", found.model)
     found.embedding.save(job.folder / "embedding.safetensors")
     result = discovery.discover(job.train, found.embedding)
@@ -48,8 +52,8 @@ def deliver(
         new_names = result.names[job.train.n_known :]
         results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
     results["choice"] = choosing.told(job.folder)
-    if failed:
-        results["failed"] = failed
+    if failures:
+        results["failed"] = {name: str(error) for name, error in failures.items()}
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)
     job.display.say("Scored; drawing the map and the report." if job.recipe.run.report else "Scored.")
     drawing = time.monotonic()
@@ -59,7 +63,7 @@ def deliver(
     stages = sum(seconds[name] for name in shared_stages(job)) + longest
     seconds["total"] = max(time.monotonic() - job.started, stages)  # a resumed run did its first stages before
     write_json(job.folder / "results.json", results)
-    return Outcome(found.model, found.embedding, result, results)
+    return Outcome(found.model, found.embedding, result, results, tuple(failures.values()))
 
 
 def follow_corrections(job: Job) -> None:

@@ -11,6 +11,7 @@ class AutonovelError(Exception):
     """Base of all errors the package raises on purpose; ``exit_code`` is the command's."""
 
     exit_code = 1
+    delivered = False  # whether a run was delivered all the same: another system of its comparison failed
 
 
 class UsageError(AutonovelError):

@@ -133,6 +133,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._folder = folder
         self._take_model(outcome.model, settings, outcome.discovery.names, train.n_known, list(train.images.shape))
         self._take_answers(train, outcome.embedding)
+        for error in outcome.failures:
+            raise error
         return self
 
     def fit_predict(self, images: Any, y: Any) -> NDArray[np.int64]:

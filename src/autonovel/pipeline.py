@@ -99,11 +99,9 @@ def _run(job: Job, seen: Job) -> Outcome | None:
     for name in others:
         path = job.folder / "systems" / name / "results.json"
         records[name] = read_json(path) if path.exists() else {"scores": None, "seconds": 0.0, "incremental": None}
-    outcome = deliver(job, primary, found, records, seconds, {name: str(error) for name, error in failures.items()})
+    outcome = deliver(job, primary, found, records, seconds, failures)
     record.finish(job.folder, job.device)
     follow_corrections(job)
-    for error in failures.values():
-        raise error  # the run can be used all the same; resumed, it tries the failed systems again
     return outcome
 
 

@@ -12,6 +12,7 @@ where one of these is said otherwise above, it no longer holds.  So may the ``mi
 ``about``, of which then only the part before its colon is said.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,8 +25,8 @@ from autonovel.layers import AS_KCL as AS_KCL
 from autonovel.layers import Flat, Layer, in_force, laid_over, origins, with_preset
 from autonovel.recipe_files import line
 from autonovel.recipe_files import names as names
-from autonovel.setting_values import check_name, checked, nearest, parse_override
-from autonovel.settings import PLACES, SENTENCES, Recipe
+from autonovel.setting_values import checked, nearest, parse_override
+from autonovel.settings import PLACES, SENTENCES, Recipe, Section
 
 SET = "--set"
 ABOUT, DEPARTURES, MINUTES = SENTENCES
@@ -204,11 +205,16 @@ def _make(kind: type, values: Mapping[str, Any], prefix: str) -> Any:
 _ABOUT = re.compile(r" \[([\w.]+(?:, [\w.]+)*)\]$")
 
 
-def check_names(texts: Iterable[str]) -> None:
-    """Say so if one of ``section.key=value`` strings names a setting there is not."""
+def check_given(texts: Iterable[str]) -> None:
+    """Say so if one of ``section.key=value`` strings names a setting there is not, or a value it cannot have."""
     known = default_values()
-    for key in parse_overrides(texts):
-        check_name(key, known)
+    for key, value in parse_overrides(texts).items():
+        *place, name = key.split(".")
+        value = checked(key, value, known)
+        section: Section = functools.reduce(getattr, place, Recipe())
+        setting = next(f for f in fields(section) if f.name == name)
+        with _telling("".join(f"{part}." for part in place)):
+            section.check(setting, value)
 
 
 def parse_overrides(texts: Iterable[str]) -> Flat:

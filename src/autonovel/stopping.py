@@ -105,7 +105,7 @@ def _expect_deaths() -> None:
     A signal to all processes ends those that decode images too, and torch raises the news wherever this one is by then.
     """
     if hasattr(signal, "SIGCHLD"):  # of those who die from now on nobody is told, not even the hook below
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # SIG_DFL makes Python complain of a signal already under way
     others = sys.unraisablehook
 
     def hook(raised: "sys.UnraisableHookArgs") -> None:

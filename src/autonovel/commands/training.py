@@ -168,6 +168,9 @@ def train_run(
     print_results(console, outcome.results, folder)
     look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
     console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True, markup=False)
+    for error in outcome.failures:
+        error.delivered = True
+        raise error
     return folder
 
 

@@ -1,7 +1,7 @@
 """What a setting is: a typed value that knows its meaning, its source and its bounds."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar
 
 from autonovel.errors import UsageError
@@ -36,14 +36,17 @@ class Section:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            value, meta = getattr(self, f.name), f.metadata
-            where = f.name
-            given = value if isinstance(value, tuple) else (value,)
-            if meta.get("choices") and (wrong := [v for v in given if v not in meta["choices"]]):
-                found = f"{where} has {wrong[0]!r}; each" if isinstance(value, tuple) else f"{where} is {value!r}; it"
-                other = f" (Their number is another setting: {where}s.)" if hasattr(self, f"{where}s") else ""
-                raise UsageError(f"{found} must be one of {', '.join(map(str, meta['choices']))}.{other}")
-            if meta.get("low") is not None and any(v < meta["low"] for v in given):
-                raise UsageError(f"{where} is {value!r}; it must be at least {meta['low']}.")
-            if meta.get("high") is not None and any(v > meta["high"] for v in given):
-                raise UsageError(f"{where} is {value!r}; it must be at most {meta['high']}.")
+            self.check(f, getattr(self, f.name))
+
+    def check(self, f: "Field[Any]", value: Any) -> None:
+        """Say so if ``value`` is out of the bounds of the setting ``f``, or none of its choices."""
+        where, meta = f.name, f.metadata
+        given = value if isinstance(value, tuple) else (value,)
+        if meta.get("choices") and (wrong := [v for v in given if v not in meta["choices"]]):
+            found = f"{where} has {wrong[0]!r}; each" if isinstance(value, tuple) else f"{where} is {value!r}; it"
+            other = f" (Their number is another setting: {where}s.)" if hasattr(self, f"{where}s") else ""
+            raise UsageError(f"{found} must be one of {', '.join(map(str, meta['choices']))}.{other}")
+        if meta.get("low") is not None and any(v < meta["low"] for v in given):
+            raise UsageError(f"{where} is {value!r}; it must be at least {meta['low']}.")
+        if meta.get("high") is not None and any(v > meta["high"] for v in given):
+            raise UsageError(f"{where} is {value!r}; it must be at most {meta['high']}.")
