@@ -144,6 +144,16 @@ def test_new_classes_that_look_known_are_named(finished: Path) -> None:
     assert "By that, new-2 is 3: look, and merge what is the same." in told
 
 
+def test_classes_that_stay_empty_are_named_in_the_end(finished: Path) -> None:
+    assert "there may be fewer" not in "\n".join(_outcome(finished))
+    content = json.loads((finished / "classes.json").read_text())
+    for entry in content["classes"][-2:]:
+        entry["size"] = 0
+    (finished / "classes.json").write_text(json.dumps(content))
+    told = "\n".join(_outcome(finished))
+    assert "2 of them are empty (new-4, new-5): there may be fewer (--new-classes N says how many)." in told
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

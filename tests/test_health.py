@@ -182,6 +182,13 @@ def test_a_class_that_vanishes_is_told_of_by_name(tmp_path: Path, monkeypatch: p
     assert journal[1]["known/usage"][1] > 0 and all(journal[epoch]["known/usage"][1] == 0 for epoch in (2, 3, 4))
 
 
+def test_new_classes_that_vanish_are_counted_since_they_are_numbered_anew_by_size() -> None:
+    looked = health.Health.__new__(health.Health)
+    looked.names = ("a", "b")
+    assert looked._named("known/usage", [1, 2, 4]) == "known class b, 2 of the new classes"
+    assert looked._named("usage", [1]) == "1 of the new classes"
+
+
 def test_an_optimiser_that_overflowed_is_found_though_the_weights_look_sound() -> None:
     """A second moment of infinity stops a weight for good, and nothing else shows it."""
     model = nn.Linear(2, 1)

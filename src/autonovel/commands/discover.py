@@ -83,6 +83,9 @@ def _outcome(folder: Path) -> list[str]:
     rows = [row for row in FoundRun(folder).table if not row["given_label"]]
     named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
     lines = [f"{len(classes)} new classes in {of_images(sum(bool(row['class_id']) for row in rows))}: {named}."]
+    if empty := [entry["name"] for entry in classes if not entry["size"]]:
+        few = f"{len(empty)} of them {'is' if len(empty) == 1 else 'are'} empty ({listed(empty)})"
+        lines.append(f"{few}: there may be fewer (--new-classes N says how many).")
     looks: dict[str, list[str]] = {entry["name"]: [] for entry in classes}
     for row in rows:
         looks.setdefault(row["class_name"], []).append(known_look(row))

@@ -151,9 +151,13 @@ class Health:
         return 0 if key == "usage" else len(self.names)
 
     def _named(self, key: str, lost: list[int]) -> str:
-        """Return classes of a head in words; that of the new classes has no others, another has them at its end."""
-        known = self._n_known(key)
-        words = [f"known class {self.names[c]}" if c < known else f"new class {c - known + 1}" for c in lost]
+        """Return classes of a head in words; that of the new classes has no others, another has them at its end.
+
+        New ones are counted alone: their numbers of now are not those that are delivered, which go by size.
+        """
+        known = [f"known class {self.names[c]}" for c in lost if c < self._n_known(key)]
+        n_new = len(lost) - len(known)
+        words = known + ([f"{n_new} of the new classes"] if n_new else [])
         return listed(words, most=guard.NAMED)
 
 
