@@ -267,6 +267,38 @@ def test_a_grown_head_is_judged_on_the_unlabelled_training_images_beside_the_tes
     }
 
 
+def plainly_right(truth: list[int], outputs: list[int], n_known: int) -> float:
+    """Try every one-to-one map from new outputs to new classes; known outputs mean their class."""
+    new = sorted({t for t in truth if t >= n_known})
+    stray = sorted({o for o in outputs if o >= n_known})
+    spare = new + [-1] * len(stray)  # an output may stay without a class
+    best = 0
+    for chosen in itertools.permutations(spare, len(stray)):
+        means = dict(zip(stray, chosen, strict=True)) | {number: number for number in range(n_known)}
+        best = max(best, sum(means[o] == t for t, o in zip(truth, outputs, strict=True)))
+    return best / len(truth)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=25))
+def test_known_classes_among_the_unlabelled_images_are_no_match_for_outputs_of_new_ones(
+    pile: list[tuple[int, int]],
+) -> None:
+    truth, outputs = [0, 1, 4, *(one[0] for one in pile)], [0, 1, 4, *(one[1] for one in pile)]
+    n, y = len(truth), torch.full((len(truth),), -1)
+    y[0], y[1] = 0, 1
+    images = ImageSet(
+        torch.zeros(n, 1, 2, 2, dtype=torch.uint8), y, tuple(map(str, range(n))), ("a", "b"), torch.tensor(truth)
+    )
+    said = Embedding(torch.zeros(n, 1), torch.zeros(n, 3), torch.eye(5)[torch.tensor(outputs)])
+    told = scoring.joint_scores(images, said)
+    assert told is not None
+    wrongly = sum(o < 2 and o != t for t, o in zip(truth[2:], outputs[2:], strict=True)) / (n - 2)
+    assert told["unlabelled"] == {
+        "acc": pytest.approx(plainly_right(truth[2:], outputs[2:], 2)),
+        "taken_for_known": pytest.approx(wrongly),
+    }
+
+
 def test_every_class_by_hand() -> None:
     truth = [0, 0, 0, 0, 1, 1, 2]
     found = [5, 5, 6, 7, 6, 6, 5]

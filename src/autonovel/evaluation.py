@@ -117,8 +117,15 @@ def plain_and_matched(truth: ArrayLike, predicted: ArrayLike, n_known: int) -> d
     return fixed | (matching(a[usable], b[usable]) if usable.any() else {})
 
 
+def right_under(mapping: Mapping[int, int], truth: ArrayLike, predicted: ArrayLike) -> NDArray[np.bool_]:
+    """Return which images are right where ``mapping`` says which class an output stands for."""
+    a, b = _pair(truth, predicted)
+    right: NDArray[np.bool_] = np.array([mapping.get(int(output), -1) for output in b]) == a
+    return right
+
+
 def _under(mapping: dict[int, int], a: Ints, b: Ints, old: NDArray[np.bool_]) -> OldNewAll:
-    right = np.array([mapping.get(int(output), -1) for output in b]) == a
+    right = right_under(mapping, a, b)
     return OldNewAll(float(right[old].mean()), float(right[~old].mean()), float(right.mean()))
 
 

@@ -58,17 +58,15 @@ def joint_scores(
 def _of_unlabelled(train: ImageSet, on_train: Embedding) -> dict[str, float]:
     """Return ACC of a grown head on the unlabelled images, and the share of them it wrongly takes for known classes.
 
-    Only outputs of new classes are matched; a known class is right where the image is truly of it, as in piles of
-    one's own pictures.
+    Outputs of new classes are matched to new classes alone; a known class is right where the image is truly of it, as
+    in piles of one's own pictures.
     """
     assert train.truth is not None
-    truth, predicted = train.truth[train.unlabelled], on_train.p_known[train.unlabelled].argmax(dim=1)
-    new = predicted >= train.n_known
-    share, right, wrong = (
-        float(chosen.double().mean()) for chosen in (new, ~new & (predicted == truth), ~new & (predicted != truth))
-    )
-    acc = share * evaluation.accuracy(truth[new].numpy(), predicted[new].numpy()) if share else 0.0
-    return {"acc": acc + right, "taken_for_known": wrong}
+    truth = train.truth[train.unlabelled].numpy()
+    predicted = on_train.p_known[train.unlabelled].argmax(dim=1).numpy()
+    mapping = evaluation.plain_and_matched(truth, predicted, train.n_known)
+    right = evaluation.right_under(mapping, truth, predicted)
+    return {"acc": float(right.mean()), "taken_for_known": float((~right & (predicted < train.n_known)).mean())}
 
 
 def system_record(
