@@ -85,6 +85,16 @@ def test_rows_carry_the_edits_and_what_was_found(run: EditedRun) -> None:
         assert row["confidence"] == before["confidence"]
 
 
+def test_a_single_image_is_named_by_its_id_alone(run: EditedRun) -> None:
+    first, second, third = (run.found.ids[row] for row in run.found.members(5)[:3])
+    run.move(first, "3")
+    run.junk(Path(second))
+    run.split("new-1", third, "odd")
+    assert [run.sorting.class_of[run.sorting.rows([name])[0]] for name in (first, second, third)] == [3, JUNK, 10]
+    with pytest.raises(EditError, match=r"no image butterfly\.jpg\. Images"):
+        run.move("butterfly.jpg", "3")
+
+
 def test_splitting_by_itself_finds_two_clusters(run: EditedRun) -> None:
     from autonovel.embedding import Embedding
 

@@ -24,7 +24,7 @@ from autonovel.errors import InputError, UsageError
 from autonovel.networks import NETWORKS, build
 from autonovel.networks.folded import folded
 from autonovel.predicting.answers import Answers, Distances
-from autonovel.predicting.judging import are_paths, batch_size
+from autonovel.predicting.judging import batch_size, paths_of
 from autonovel.predicting.prediction import Predictor
 from finished import finished_run
 from runs import autonovel, command, environment
@@ -258,7 +258,28 @@ def test_batches_are_small_on_a_cpu() -> None:
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert batch_size(160, cpu) == 8 and batch_size(14, cpu) == 512 and batch_size(4000, cpu) == 8
     assert batch_size(160, gpu) > batch_size(160, cpu)
-    assert are_paths(["a.png", Path("b.png")]) and not are_paths([]) and not are_paths(np.zeros((2, 4, 4)))
+
+
+def test_images_are_paths_one_of_them_or_pixels(tmp_path: Path) -> None:
+    assert paths_of(["a.png", Path("b.png")]) == ["a.png", "b.png"]
+    assert paths_of("a.png") == paths_of(Path("a.png")) == ["a.png"], "no image for each letter"
+    assert paths_of([]) is None and paths_of(np.zeros((2, 4, 4))) is None
+    (tmp_path / "new").mkdir()
+    for folder in (tmp_path / "new", str(tmp_path / "new")):
+        with pytest.raises(
+            UsageError, match=r"new is a folder.*glob\('.*new/\*\.jpg'\).*autonovel predict RUN .*new --to"
+        ):
+            paths_of(folder)
+
+
+def test_a_single_path_is_a_single_image(finished: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (12, 12), dtype=np.uint8)).save(path)
+    loaded = Discoverer.load(finished)
+    for one in (path, str(path)):
+        assert loaded.predict(one).tolist() == loaded.predict([path]).tolist() and loaded.predict(one).shape == (1,)
+        assert len(loaded.predict_proba(one)) == len(loaded.transform(one)) == 1
+    assert loaded.predict(tmp_path / "gone.png").tolist() == [-2]
 
 
 # ---------------------------------------------------------------------------------------------------

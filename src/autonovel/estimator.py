@@ -28,7 +28,7 @@ from autonovel.errors import RunFolderError, UsageError
 from autonovel.job import Job
 from autonovel.networks import Model
 from autonovel.predicting.answers import Answers, Floats, Integers
-from autonovel.predicting.judging import are_paths, judge_all
+from autonovel.predicting.judging import judge_all, paths_of
 from autonovel.settings import Recipe
 from autonovel.storage import writing
 from autonovel.storage.folder_lock import LOCK
@@ -191,21 +191,21 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.probabilities_ = discovery.class_probabilities(train, embedding).numpy()
         self.embedding_ = embedding.z.numpy()
 
-    def _embed(self, images: Any) -> tuple[Embedding, Integers]:
-        """Return what the model says of images, and which of them it could see: all, unless some are files."""
+    def _embed(self, images: Any) -> tuple[Embedding, Integers, int]:
+        """Return what the model says of images, which of them it could see (all, unless some are files), of how many."""
         if not hasattr(self, "_model"):
             raise NotFittedError("this Discoverer is not fitted. Call fit(images, y), or Discoverer.load(folder).")
         with devices.torch_settings(self._model.precision):
             return self._judge(images)
 
-    def _judge(self, images: Any) -> tuple[Embedding, Integers]:
-        if are_paths(images):
-            return judge_all(self._model, images, self._settings.data, self._shape)
+    def _judge(self, images: Any) -> tuple[Embedding, Integers, int]:
+        if (paths := paths_of(images)) is not None:
+            return *judge_all(self._model, paths, self._settings.data, self._shape), len(paths)
         pixels: Tensor = resize(image_tensor(images), self._settings.data.size)
         channels = self._shape[1]
         if pixels.shape[1] != channels:
             raise UsageError(f"the images have {pixels.shape[1]} channels; this model was fitted on {channels}.")
-        return embed(self._model, pixels), np.arange(len(pixels))
+        return embed(self._model, pixels), np.arange(len(pixels)), len(pixels)
 
     def predict(self, images: Any) -> Integers:
         """Return the class of each image, among known and new ones alike, as its position in ``classes_``.
@@ -213,7 +213,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         −1 stands for a class that a person marked as junk, −2 for a file that cannot be read.
 
         Args:
-            images: an array as for ``fit``, or a list of paths of image files.
+            images: an array as for ``fit``, or the path of an image file, or a list of paths.
         """
         p, seen, n = self._judged(images)
         best = np.full(n, UNREADABLE, dtype=np.int64)
@@ -232,19 +232,19 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _judged(self, images: Any) -> tuple[Floats, Integers, int]:
         """Return the probabilities of the classes and of junk, of which images, and how many images there are."""
-        found, seen = self._embed(images)
+        found, seen, n = self._embed(images)
         if not self._answers.joint(found):
             warnings.warn(
                 f"method {self.method!r} has no head for known and new classes together; "
                 "predicting among new ones only",
                 stacklevel=3,
             )
-        return self._answers.probabilities(found), seen, len(images)
+        return self._answers.probabilities(found), seen, n
 
     def transform(self, images: Any) -> Floats:
         """Return the n×d features of images."""
-        found, seen = self._embed(images)
-        return _spread(found.z.numpy(), seen, len(images))
+        found, seen, n = self._embed(images)
+        return _spread(found.z.numpy(), seen, n)
 
     def save(self, folder: str | Path) -> None:
         """Copy the run folder of this fit to ``folder``, which must not exist."""

@@ -8,7 +8,7 @@ one run: each edit says on how many edits it is based, and one based on an older
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from autonovel.editing import edits
@@ -20,6 +20,7 @@ from autonovel.storage.journal import Journal
 from autonovel.storage.run_folder import subfolder_lock
 
 EDITS, CLASSES = "edits.jsonl", "classes.json"
+Images = str | PurePath | Iterable[str | PurePath]  # one or several, by their ids
 MADE_BY_EDITS = ("found_class", "by_hand")  # columns beside those of discovery.csv
 
 
@@ -167,21 +168,21 @@ class EditedRun(FoundRun):
         """Put all images of ``others`` into class ``into``."""
         self.edit(edits.Merge(tuple(map(self.number, others)), self.number(into)))
 
-    def split(self, name: str | int, images: Iterable[str] | None = None, to: str | None = None) -> None:
+    def split(self, name: str | int, images: Images | None = None, to: str | None = None) -> None:
         """Make a class of its own of some images of a class; without ``images``, the smaller part found by k-means."""
         from autonovel.editing.halves import smaller_half
 
         number = self.number(name)
-        chosen = tuple(images) if images is not None else smaller_half(self, self.sorting, number)
+        chosen = _ids(images) if images is not None else smaller_half(self, self.sorting, number)
         self.edit(edits.Split(number, chosen, to or self.free_name()))
 
-    def move(self, images: Iterable[str], to: str | int) -> None:
-        """Put images into another class."""
-        self.edit(edits.Move(tuple(images), self.number(to)))
+    def move(self, images: Images, to: str | int) -> None:
+        """Put images, by their ids, into another class."""
+        self.edit(edits.Move(_ids(images), self.number(to)))
 
-    def junk(self, images: Iterable[str]) -> None:
-        """Mark images as belonging nowhere."""
-        self.edit(edits.Junk(tuple(images)))
+    def junk(self, images: Images) -> None:
+        """Mark images, by their ids, as belonging nowhere."""
+        self.edit(edits.Junk(_ids(images)))
 
     def junk_class(self, name: str | int) -> None:
         """Mark a whole new class as junk, and what the model puts into it from now on."""
@@ -257,6 +258,12 @@ class EditedRun(FoundRun):
                 }
             out.append(new)
         return out
+
+
+def _ids(images: Images) -> tuple[str, ...]:
+    """Return the ids of images where one or several are given; those of files are paths and may be given as such."""
+    several = [images] if isinstance(images, str | PurePath) else images
+    return tuple(one.as_posix() if isinstance(one, PurePath) else one for one in several)
 
 
 def _name_of(sorting: Sorting, number: int) -> str:

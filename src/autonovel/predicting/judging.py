@@ -1,6 +1,7 @@
 """Image files through a delivered model, one batch after the other, as many as may come."""
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -56,13 +57,24 @@ def _judged(model: Model, names: list[str], done: Decoded) -> Judged:
     return Judged(names, unreadable, readable, embed(model, images))
 
 
-def are_paths(images: Any) -> bool:
-    """Tell whether images are given as paths of files."""
-    return isinstance(images, Sequence) and bool(images) and all(isinstance(one, str | os.PathLike) for one in images)
+def paths_of(images: Any) -> list[str] | None:
+    """Return the paths of files where images are given so, one or a list of them, and None where they are pixels."""
+    if isinstance(images, str | os.PathLike):
+        path = os.fspath(images)
+        if os.path.isdir(path):
+            raise UsageError(
+                f"{path} is a folder, and answers have no names of files. Give a list of its files, such as "
+                f"sorted(glob({os.path.join(path, '*.jpg')!r})), or call `autonovel predict RUN {shlex.quote(path)} "
+                "--to new.csv`, which writes a row with the name of each."
+            )
+        return [path]
+    if isinstance(images, Sequence) and images and all(isinstance(one, str | os.PathLike) for one in images):
+        return [os.fspath(one) for one in images]
+    return None
 
 
 def judge_all(
-    model: Model, paths: Sequence[str | os.PathLike[str]], data: Data, shape: Sequence[int]
+    model: Model, paths: Sequence[str], data: Data, shape: Sequence[int]
 ) -> tuple[Embedding, NDArray[np.int64]]:
     """Return what a model on the CPU says of all files that can be read, and which of ``paths`` these are.
 
@@ -74,7 +86,7 @@ def judge_all(
     """
     pixels = pixels_of(data, shape, torch.device("cpu"))
     parts, rows, done = [], [], 0
-    for judged in judge_files(folded(model), (os.fspath(path) for path in paths), pixels):
+    for judged in judge_files(folded(model), iter(paths), pixels):
         parts.append(judged.found)
         rows += [done + place for place in judged.readable]
         done += len(judged.paths)
