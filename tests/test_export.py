@@ -179,6 +179,7 @@ def test_onnx_agrees_with_torch_and_follows_the_edits(answering: EditedRun, tmp_
     onnx.checker.check_model(model)
     about = {entry.key: entry.value for entry in model.metadata_props}
     assert json.loads(about["classes"]) == ["0", "1", "2", "3", "4", "new-1", "new-4", "new-5", "junk"]
+    assert "central square" in about["input"], "what is done to files is to be done by whoever calls the model"
     for place in (Path(__file__).parent.parent, tmp_path, Path.home(), Path(onnx.__file__).parent.parent):
         assert len(str(place)) < 3 or str(place).encode() not in content, "no local path"
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])

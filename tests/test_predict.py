@@ -71,9 +71,12 @@ def test_files_get_the_answers_of_the_loaded_model(finished_with_files: Path) ->
     assert (loaded.predict(arrays) == loaded.predict(files)).mean() > 0.95
 
 
-def test_pixels_of_the_right_size_give_the_same_probabilities(finished: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", [(12, 12), (12, 21), (17, 12)])
+def test_pixels_of_the_right_size_give_the_same_probabilities(
+    finished: Path, tmp_path: Path, shape: tuple[int, int]
+) -> None:
     rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (40, 12, 12), dtype=np.uint8)
+    images = rng.integers(0, 256, (40, *shape), dtype=np.uint8)
     files = [tmp_path / f"{number}.png" for number in range(40)]
     for file, image in zip(files, images, strict=True):
         Image.fromarray(image).save(file)

@@ -34,6 +34,7 @@ from autonovel.storage import writing
 from autonovel.storage.folder_lock import LOCK
 from autonovel.storage.run_folder import RunFolder
 from autonovel.training.display import Display, Silent
+from autonovel.words import counted
 
 
 class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -105,7 +106,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from labelled and unlabelled images.
 
         Args:
-            images: n×h×w, n×h×w×c or n×c×h×w; integers 0–255 or floats in [0, 1].
+            images: n×h×w, n×h×w×c or n×c×h×w; integers 0–255 or floats in [0, 1].  Where ``data.size`` scales them,
+                the central square is taken of those that are not square.
             y: one label per image, an integer or a name; −1, None or "" for unlabelled.
         """
         train = image_set(images, y)
@@ -192,7 +194,7 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.embedding_ = embedding.z.numpy()
 
     def _embed(self, images: Any) -> tuple[Embedding, Integers, int]:
-        """Return what the model says of images, which of them it could see (all, unless some are files), of how many."""
+        """Return what the model says of images, which of them it could see, and how many there are."""
         if not hasattr(self, "_model"):
             raise NotFittedError("this Discoverer is not fitted. Call fit(images, y), or Discoverer.load(folder).")
         with devices.torch_settings(self._model.precision):
@@ -201,10 +203,14 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _judge(self, images: Any) -> tuple[Embedding, Integers, int]:
         if (paths := paths_of(images)) is not None:
             return *judge_all(self._model, paths, self._settings.data, self._shape), len(paths)
-        pixels: Tensor = resize(image_tensor(images), self._settings.data.size)
-        channels = self._shape[1]
+        _, channels, height, width = self._shape
+        pixels: Tensor = image_tensor(images)
         if pixels.shape[1] != channels:
-            raise UsageError(f"the images have {pixels.shape[1]} channels; this model was fitted on {channels}.")
+            one = " A single image is given as a batch of one, image[None]." if np.ndim(images) == 3 else ""
+            have = counted(pixels.shape[1], "channel", "channels")
+            raise UsageError(f"the images have {have}; this model was fitted on {channels}.{one}")
+        # as files are: of the size it was fitted on
+        pixels = resize(pixels, self._settings.data.size or (height if height == width else 0))
         return embed(self._model, pixels), np.arange(len(pixels)), len(pixels)
 
     def predict(self, images: Any) -> Integers:
@@ -213,7 +219,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         −1 stands for a class that a person marked as junk, −2 for a file that cannot be read.
 
         Args:
-            images: an array as for ``fit``, or the path of an image file, or a list of paths.
+            images: an array as for ``fit``, or the path of an image file, or a list of paths.  Files and arrays are
+                treated alike: their central square, at the size the model was fitted on.
         """
         p, seen, n = self._judged(images)
         best = np.full(n, UNREADABLE, dtype=np.int64)

@@ -89,9 +89,16 @@ class ImageSet:
 
 
 def resize(images: Tensor, side: int) -> Tensor:
-    """Return uint8 ``images`` scaled to side×side pixels, averaged where they shrink (0: as they are)."""
+    """Return uint8 ``images``, of each the central square, scaled to side×side pixels (0: as they are).
+
+    The same square is taken of files.  Pixels are averaged where images shrink.
+    """
     if side == 0 or images.shape[2:] == (side, side):
         return images
+    height, width = images.shape[2:]
+    shorter = min(height, width)
+    top, left = (height - shorter) // 2, (width - shorter) // 2
+    images = images[:, :, top : top + shorter, left : left + shorter]
     chunks = [
         F.interpolate(chunk.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)
         .round()

@@ -1,8 +1,8 @@
 """ONNX: the delivered model as one graph, from raw pixels to the probabilities of the classes as corrected.
 
 Input ``images``: uint8, n×channels×height×width, any n.  Output ``probabilities``: n×classes, in the order of the
-metadata's ``classes``.  Normalisation and what edits make of the model's answers are inside the graph; resizing to the
-size in the metadata is not.
+metadata's ``classes``.  Normalisation and what edits make of the model's answers are inside the graph; cutting out the
+central square of a picture and resizing it to the size in the metadata is not.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ def write(job: Export, path: Path) -> str:
     about = {
         "classes": json.dumps(names, ensure_ascii=False),
         "input": f"uint8 RGB or grey pixels 0-255, n x {shape[0]} x {shape[1]} x {shape[2]}; "
-        "resize before, normalisation is inside",
+        "take the central square of a picture and resize it before, normalisation is inside",
         "known_classes": str(job.run.sorting.n_known),
         "joint_head": str(network.joint).lower(),
         "edits": str(job.run.n_edits),

@@ -46,8 +46,8 @@ class Data(Section):
                                    "others); where no known ones are chosen, every other class is known")  # fmt: skip
     first_new: int = setting(0, "instead of naming them, take this many classes after the known ones as new", low=0)
     per_class: int = setting(0, "keep only this many images of each class, for a quick trial (0: all)", low=0)
-    size: int = setting(0, "side to which images are resized (0: left as they are); of image files, the central square "
-                        "is", low=0)  # fmt: skip
+    size: int = setting(0, "side to which images are resized (0: left as they are); of those that are not square, the "
+                        "central square is", low=0)  # fmt: skip
     white: int = setting(0, "of image files in grey of more than 8 bits, the value that is white, such as 4095 of 12 "
                          "bits in a 16-bit file (0: 65535; of floats 1, 255 or 65535, whichever holds the brightest)",
                          low=0)  # fmt: skip
