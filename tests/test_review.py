@@ -142,6 +142,17 @@ def test_images_of_a_class_come_by_confidence(client: httpx.Client, finished_wit
     assert [run.found.ids[row] for row in answer["rows"]] == answer["ids"]
 
 
+def test_images_of_a_merged_class_were_not_moved_by_anybody(finished: Path) -> None:
+    run = open_run(finished)
+    run.merge("new-3", "new-2")
+    run.move(run.found.ids[run.found.members(8)[0]], "new-3")
+    run.junk_class("new-5")
+    view = View(run)
+    shown = [view.images_of(number) for number in (*run.sorting.names, -1)]
+    moved = {name for one in shown for name, is_so in zip(one["ids"], one["moved"], strict=True) if is_so}
+    assert moved == {row["id"] for row in run.rows() if row["by_hand"]} == {run.found.ids[run.found.members(8)[0]]}
+
+
 def test_a_stale_edit_is_a_conflict_and_changes_nothing(client: httpx.Client, finished_with_files: Path) -> None:
     open_run(finished_with_files).rename("new-1", "by somebody else")
     answer = edit(client, 0, edit="rename", number=6, name="mine")

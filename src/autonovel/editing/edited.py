@@ -245,7 +245,8 @@ class EditedRun(FoundRun):
         sorting, found = self.sorting, self.found
         was = {name: number for number, name in found.names.items()}
         out = []
-        for row, number, before in zip(self.table, sorting.class_of.tolist(), found.class_of.tolist(), strict=True):
+        moved = sorting.by_hand(found.class_of)
+        for row, number, by_hand in zip(self.table, sorting.class_of.tolist(), moved.tolist(), strict=True):
             new = row | dict(zip(MADE_BY_EDITS, (row["class_name"], ""), strict=True))
             if number != UNREADABLE:
                 second = sorting.answers[was[row["second_class"]]] if row["second_class"] in was else UNREADABLE
@@ -254,7 +255,7 @@ class EditedRun(FoundRun):
                     "class_id": "" if number == JUNK else str(number),
                     "class_name": sorting.names.get(number, ""),
                     "second_class": "" if second in (number, UNREADABLE) else _name_of(sorting, second),
-                    "by_hand": "yes" if number != (JUNK if before == JUNK else sorting.answers[before]) else "",
+                    "by_hand": "yes" if by_hand else "",
                 }
             out.append(new)
         return out

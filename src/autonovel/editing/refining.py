@@ -79,8 +79,7 @@ def refinement(run: EditedRun, confirm: Sequence[str], every: bool, n_edits: int
         _refuse(run, sorting, new)
     left = tuple(n for n in new if n not in confirmed)
     gone = tuple(sorting.names[n] for n in range(sorting.n_known) if not len(sorting.members(n)))
-    by_answer = [number if number < 0 else sorting.answers[number] for number in run.found.class_of.tolist()]
-    moved = sum(was != now for was, now in zip(by_answer, sorting.class_of.tolist(), strict=True) if now >= 0)
+    moved = int((sorting.by_hand(run.found.class_of) & (sorting.class_of >= 0)).sum())
     return Refinement(sorting, len(made), confirmed, left, gone, moved)
 
 

@@ -56,6 +56,12 @@ class Sorting:
         """Return the rows of the images in class ``number``."""
         return np.flatnonzero(self.class_of == number)
 
+    def by_hand(self, found: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which images a person put elsewhere than the model's answers for them, ``found``, lead to by now."""
+        answers = np.array([*self.answers, UNREADABLE, JUNK], dtype=np.int64)  # found under −2 and −1
+        elsewhere: NDArray[np.bool_] = answers[found] != self.class_of
+        return elsewhere
+
     def answer_matrix(self) -> NDArray[np.float32]:
         """Return M of zeros and ones: p·M turns the model's probabilities p into those of the classes by number.
 

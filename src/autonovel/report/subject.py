@@ -133,7 +133,7 @@ def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
         outlier=_column(table, "outlier", 1.0),
         second=np.where((second == class_of) | (second == JUNK), NONE, second),
         nearest_known=answers[[numbers.get(row["nearest_known"], -1) for row in table]],
-        by_hand=answers[found.class_of[rows]] != class_of,
+        by_hand=sorting.by_hand(found.class_of)[rows],
         names=sorting.names,
         n_known=sorting.n_known,
         truth=None if truth is None else truth.truth.numpy().astype(np.int64),

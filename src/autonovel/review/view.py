@@ -130,7 +130,7 @@ class View:
                 "ids": [sorting.ids[row] for row in rows],
                 "confidence": [round(float(value), 4) for value in self.run.confidence[rows]],
                 "labelled": [int(value) for value in self._labelled[rows]],
-                "moved": [int(value) for value in self.run.found.class_of[rows] != number],
+                "moved": [int(value) for value in sorting.by_hand(self.run.found.class_of)[rows]],
             }
 
     def edit(self, wish: Mapping[str, Any]) -> dict[str, Any]:
