@@ -15,11 +15,14 @@ from autonovel.data import sources
 from autonovel.editing import edits
 from autonovel.editing.edited import EditConflictError, EditedRun
 from autonovel.editing.found import found_classes
+from autonovel.editing.refining import refinement
 from autonovel.editing.sorting import JUNK, EditError
 from autonovel.errors import RunFolderError
 from autonovel.export import export_run
 from autonovel.recipe import restore
+from autonovel.report.subject import corrected
 from autonovel.review.view import View
+from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import RunFolder
 from runs import autonovel
 
@@ -93,6 +96,38 @@ def test_a_single_image_is_named_by_its_id_alone(run: EditedRun) -> None:
     assert [run.sorting.class_of[run.sorting.rows([name])[0]] for name in (first, second, third)] == [3, JUNK, 10]
     with pytest.raises(EditError, match=r"no image butterfly\.jpg\. Images"):
         run.move("butterfly.jpg", "3")
+
+
+@pytest.mark.parametrize(
+    "about", [{"confirmed": ["1", "4"], "made_known": ["0", "1"]}, {"confirmed": ["1"]}], ids=["now", "earlier"]
+)
+def test_a_class_that_a_review_made_known_can_be_renamed(
+    finished_with_files: Path, about: dict[str, list[str]]
+) -> None:
+    write_json(finished_with_files / "refined.json", about)
+    run, before = open_run(finished_with_files), open_run(finished_with_files).rows()
+    with pytest.raises(EditError, match="'4' is a known class: it comes from your labels"):
+        run.rename("4", "four")
+    with pytest.raises(EditError, match="'1' is a known class since this run was refined: it can be renamed, but not"):
+        run.merge("new-1", "1")
+    run.rename("1", "un")
+    named = {"class_name", "second_class", "given_label", "nearest_known"}
+    for row, was in zip(run.rows(), before, strict=True):
+        assert row == {column: "un" if value == "1" and column in named else value for column, value in was.items()}
+    assert {row["nearest_known"] for row in run.rows()} >= {"un"}
+    classes = json.loads((run.folder / "classes.json").read_text())["classes"]
+    assert (classes[1]["name"], classes[1]["found_as"], classes[1]["kind"]) == ("un", "1", "known")
+    shown = View(run).state()["classes"]
+    assert [one["renamable"] for one in shown[:5]] == ["made_known" in about, True, False, False, False]
+    assert corrected(run)[0].names[1] == "un"
+    loaded = Discoverer.load(run.folder)
+    assert loaded.classes_[1] == "un" and (loaded.labels_ == open_run(run.folder).found.class_of).all()
+    after = refinement(run, ["new-1"], every=False)
+    label = after.labels().labels
+    assert {label[row["id"]] for row in before if row["class_name"] == "1"} == {"un"}
+    assert after.made_known == [*(["0"] if "made_known" in about else []), "un", "new-1"]
+    run.undo()
+    assert run.rows() == before
 
 
 def test_splitting_by_itself_finds_two_clusters(run: EditedRun) -> None:

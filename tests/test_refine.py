@@ -208,7 +208,7 @@ def test_a_person_is_followed_and_the_run_stays_as_it_is(corrected: Path, capsys
     told = capsys.readouterr().out
     for part in (
         "Confirmed in", "seven (40), new-5 (40)", "moved: 2", "Junk: 2 images", "Takes about", f"Writes {after}",
-        "3 new classes among the 119 images of new-2 (39), new-3 (41), new-4 (39)",
+        "3 new classes among the 119 images of new-2 (39), new-3 (41), new-4 (39)", "Nobody has named new-5;",
         "model.safetensors; stage 1 is not repeated", f"Next: autonovel review {after}",
     ):  # fmt: skip
         assert part in told, part
@@ -270,11 +270,16 @@ def test_a_refined_run_is_refined_again_and_junk_can_come_back(corrected: Path) 
     second.move([junk[0]], "seven")
     assert {row["id"]: row["status"] for row in second.rows() if row["id"] in junk} == {junk[0]: "ok", junk[1]: "junk"}
     second.split("seven", to="seven with a bar")  # the features of what was junk are not there, and not asked for
+    second.rename("seven", "sept")
     third = second.refine("new-1", new_classes=2, device="cpu", sets=QUICK, keep_going=True)
     assert third.folder.name == "run-refined-2"
     labels = given_labels(third.folder)
-    assert labels[junk[0]] == "seven" and labels[junk[1]] == "" and ids(third, -1) == [junk[1]]
-    assert {"seven", "seven with a bar", "new-1"} <= set(labels.values())
+    assert labels[junk[0]] == "sept" and labels[junk[1]] == "" and ids(third, -1) == [junk[1]]
+    assert {"sept", "seven with a bar", "new-1"} <= set(labels.values()) and "seven" not in labels.values()
+    for name in ("sept", "seven with a bar", "new-1"):  # made known by the first refinement and by the second
+        third.rename(name, f"{name} once more")
+    with pytest.raises(UsageError, match="'4' is a known class: it comes from your labels"):
+        third.rename("4", "four")
     assert "new-1" not in {entry["name"] for entry in third.classes() if entry["kind"] == "new"}
 
 

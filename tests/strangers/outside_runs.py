@@ -106,6 +106,8 @@ def run_parsers(place: Path) -> Iterator[Parser]:
         ("edits.jsonl", "jsonl", whole, []),
     ):
         yield Parser(file, kind, [(run / file).read_bytes(), *more], _restored(run / file, read))
+    refined = json.dumps({"run": "/runs/before", "edits": 3, "confirmed": ["4"], "made_known": ["3", "4"]})
+    yield Parser("refined.json", "json", [refined.encode()], _restored(run / "refined.json", whole))
 
 
 def _restored(path: Path, read: Callable[[], object]) -> Callable[[bytes], object]:

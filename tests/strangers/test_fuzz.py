@@ -12,9 +12,10 @@ NAMES = (
     "recipe (TOML)", "--set", "table (CSV)", "table (Parquet)", "truth.csv", "labels.csv", "list of paths",
     "CIFAR batch (pickle)", "CIFAR archive (tar.gz)", "CIFAR archive (its tar)", "SVHN (.mat)", "Omniglot (zip)",
     "shards (tar)", "images: JPEG", "images: PNG", "images: TIFF", "images: WebP, BMP and GIF", "run.json",
-    "results.json", "metrics.jsonl", "discovery.csv", "classes.json", "edits.jsonl", "model.safetensors",
-    "embedding.safetensors", "truth.safetensors", "kept features", "assignments.safetensors", "checkpoint.safetensors",
-    "config.json of transformers", "preprocessor_config.json", "survey (cache)", "HTTP requests", "edits over HTTP",
+    "results.json", "metrics.jsonl", "discovery.csv", "classes.json", "edits.jsonl", "refined.json",
+    "model.safetensors", "embedding.safetensors", "truth.safetensors", "kept features", "assignments.safetensors",
+    "checkpoint.safetensors", "config.json of transformers", "preprocessor_config.json", "survey (cache)",
+    "HTTP requests", "edits over HTTP",
 )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def add_correction_commands(app: typer.Typer) -> None:
     def rename(
         run: FinishedRun, name: Class, to: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
     ) -> None:
-        """Give a new class of RUN another name."""
+        """Give a new class of RUN, or one that refine made known, another name."""
         with correcting(run) as edited:
             edited.rename(name, to)
 

@@ -69,6 +69,7 @@ def refine(
         "digest": run.facts["digest"],
         "edits": found.n_edits,
         "confirmed": found.named(found.confirmed),
+        "made_known": found.made_known,
         "to_discover": found.named(found.left),
         "junk": len(found.sorting.members(JUNK)),
     }
@@ -176,6 +177,8 @@ def _told(run: EditedRun, found: Refinement, settings: Recipe) -> list[str]:
     known = f"{counted(len(found.known), 'class', 'classes')} with {of_images(sum(found.known.values()))}"
     lines = [f"Confirmed in {run.folder}: {_with_sizes(found, found.confirmed)}. Known from now on: {known}."]
     junk = len(found.sorting.members(JUNK))
+    if found.unnamed:
+        lines.append(f"Nobody has named {listed(found.unnamed)}; that can still be done in the new run.")
     if found.moved:
         lines.append(f"Images that a person moved: {found.moved:,}; they count where they were put.")
     if junk:

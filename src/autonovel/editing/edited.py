@@ -239,10 +239,11 @@ class EditedRun(FoundRun):
     def rows(self) -> list[dict[str, str]]:
         """Return ``discovery.csv`` with all edits made, and two more columns.
 
-        ``found_class`` is the class as found; ``by_hand`` is ``yes`` where a person put the image elsewhere than the
-        model's answer would now.  Confidence, margin and outlier stay what the model said of the class it found.
+        Classes are called what they are now, but in ``found_class``, the class as found; ``by_hand`` is ``yes`` where a
+        person put the image elsewhere than the model's answer would now.  Confidence, margin and outlier stay what the
+        model said of the class it found.
         """
-        sorting, found = self.sorting, self.found
+        sorting, found, called = self.sorting, self.found, self.renamed
         was = {name: number for number, name in found.names.items()}
         out = []
         moved = sorting.by_hand(found.class_of)
@@ -256,6 +257,7 @@ class EditedRun(FoundRun):
                     "class_name": sorting.names.get(number, ""),
                     "second_class": "" if second in (number, UNREADABLE) else _name_of(sorting, second),
                     "by_hand": "yes" if by_hand else "",
+                    **{column: called.get(row[column], row[column]) for column in ("given_label", "nearest_known")},
                 }
             out.append(new)
         return out

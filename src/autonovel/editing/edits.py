@@ -44,7 +44,9 @@ class Rename:
 
     def apply(self, sorting: Sorting) -> Sorting:
         """Return the sorting under the new name."""
-        sorting.check_new(self.number, "renamed")
+        sorting.check_class(self.number)
+        if not sorting.renamable(self.number):
+            sorting.check_new(self.number, "renamed")
         if sorting.names[self.number] == " ".join(self.name.split()):
             raise EditError(f"the class is called {sorting.names[self.number]!r} already.")
         return replace(sorting, names={**sorting.names, self.number: sorting.checked_name(self.name)})

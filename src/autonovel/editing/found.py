@@ -14,7 +14,8 @@ from autonovel.editing.sorting import JUNK, JUNK_NAME, UNREADABLE, Sorting
 from autonovel.errors import RunFolderError
 from autonovel.spreadsheet import plain_rows
 from autonovel.storage.documents import read_json
-from autonovel.storage.shapes import CLASSES, checked, run_facts
+from autonovel.storage.run_folder import REFINED
+from autonovel.storage.shapes import CLASSES, REFINED_FROM, checked, read_shaped, run_facts
 
 COLUMNS = (
     "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
@@ -64,7 +65,14 @@ class FoundRun:
             raise RunFolderError(
                 f"{self.folder / 'discovery.csv'} has images in class {beyond[0]}, and classes.json has {len(names)}."
             )
-        return Sorting.found(ids, numbers, names, n_known)
+        return Sorting.found(ids, numbers, names, n_known, self._made_known())
+
+    def _made_known(self) -> list[str]:
+        """Return the names of the known classes that corrections of the runs before made so."""
+        if not (self.folder / REFINED).exists():
+            return []
+        about = read_shaped(self.folder / REFINED, REFINED_FROM, ())
+        return list(about.get("made_known", about.get("confirmed", [])))  # the former is not in every run
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:

@@ -50,6 +50,17 @@ class Refinement:
         sizes = {self.sorting.names[n]: len(self.sorting.members(n)) for n in numbers}
         return {name: size for name, size in sorted(sizes.items()) if size}
 
+    @property
+    def made_known(self) -> list[str]:
+        """Return the names of the known classes that a person made so, now or in the runs before."""
+        made = [self.sorting.names[number] for number in sorted({*self.sorting.made_known, *self.confirmed})]
+        return [name for name in made if name in self.known]
+
+    @property
+    def unnamed(self) -> list[str]:
+        """Return the names of confirmed classes that nobody gave one."""
+        return [name for name in self.named(self.confirmed) if UNNAMED.fullmatch(name)]
+
     def labels(self) -> GivenLabels:
         """Return the label of every image from now on."""
         sorting, known = self.sorting, {*range(self.sorting.n_known), *self.confirmed}

@@ -32,6 +32,8 @@ class Sorting:
         n_known: classes 0 … n_known − 1 are known.
         answers: for each class the model can answer with, the class that answer stands for now.
         next_number: the number a class made by the next split gets.
+        index: row of each image by name.
+        made_known: known classes that a person's corrections made so, not the labels of the images' source.
     """
 
     ids: tuple[str, ...]
@@ -41,16 +43,20 @@ class Sorting:
     answers: tuple[int, ...]
     next_number: int
     index: Mapping[str, int] = field(repr=False)
+    made_known: frozenset[int] = frozenset()
 
     @classmethod
-    def found(cls, ids: Sequence[str], class_of: Any, names: Sequence[str], n_known: int) -> "Sorting":
-        """Return the sorting that a run found, before any edit."""
+    def found(
+        cls, ids: Sequence[str], class_of: Any, names: Sequence[str], n_known: int, made_known: Iterable[str] = ()
+    ) -> "Sorting":
+        """Return the sorting that a run found, before any edit; ``made_known`` are names."""
         numbers = np.asarray(class_of, dtype=np.int64)
         index = {name: row for row, name in enumerate(ids)}
         if len(index) != len(numbers):
             raise EditError("the images of this run do not have one name each, so edits cannot name them.")
-        every = range(len(names))
-        return cls(tuple(ids), numbers, dict(enumerate(names)), n_known, tuple(every), len(names), index)
+        every, wanted = range(len(names)), set(made_known)
+        made = frozenset(number for number, name in enumerate(names[:n_known]) if name in wanted)
+        return cls(tuple(ids), numbers, dict(enumerate(names)), n_known, tuple(every), len(names), index, made)
 
     def members(self, number: int) -> NDArray[np.int64]:
         """Return the rows of the images in class ``number``."""
@@ -107,11 +113,20 @@ class Sorting:
     def check_new(self, number: int, wish: str) -> None:
         """Say so if class ``number`` is a known one, which must stay what the labels made it."""
         self.check_class(number)
+        if number in self.made_known:
+            raise EditError(
+                f"{self.names[number]!r} is a known class since this run was refined: it can be renamed, but not "
+                f"{wish}. New classes can; or correct it in the run before, and refine that again."
+            )
         if number < self.n_known:
             raise EditError(
                 f"{self.names[number]!r} is a known class: it comes from your labels and cannot be {wish}. "
                 "New classes can."
             )
+
+    def renamable(self, number: int) -> bool:
+        """Tell whether a class may be called something else: unless its name comes from the labels of the source."""
+        return number >= self.n_known or number in self.made_known
 
     def checked_name(self, name: str) -> str:
         """Return ``name`` without spaces around it, if a class can be called that."""

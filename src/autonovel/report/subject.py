@@ -121,6 +121,7 @@ def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
     answers = np.array([*sorting.answers, NONE], dtype=np.int64)  # what is no class found stays so
     class_of = sorting.class_of[rows]
     second = answers[[numbers.get(row["second_class"], -1) for row in table]]
+    known = [sorting.names[number] for number in range(sorting.n_known)]
     truth = load_truth(run.folder)
     if truth is not None and len(truth.truth) != len(rows):
         truth = None
@@ -137,7 +138,7 @@ def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
         names=sorting.names,
         n_known=sorting.n_known,
         truth=None if truth is None else truth.truth.numpy().astype(np.int64),
-        true_names=() if truth is None else truth.names,
+        true_names=() if truth is None else (*known, *truth.names[len(known) :]),
         shape=tuple(run.facts["images"][1:]),
         unreadable=int((found.class_of == UNREADABLE).sum()),
         left_out=int((~run.seen & (found.class_of != UNREADABLE)).sum()),

@@ -53,6 +53,7 @@ class View:
         classes = [
             entry
             | {"colour": colours[entry["id"]], "sample": self._sample(entry["id"])}
+            | {"renamable": sorting.renamable(entry["id"])}
             | self._near(entry["id"])
             | self._looks_like(entry["id"])
             for entry in self.run.classes()

@@ -58,7 +58,7 @@ COUNT: Shape = {"estimate": int, "settings": ANY_DICT, "seed": int, "seconds": f
 STAGE: Shape = {"seconds": float}
 CHOICE: Shape = {"chosen": str, "why": str, "seconds": float}
 NETWORK: Shape = {"weights": str, "config": ANY_DICT}
-REFINED_FROM: Shape = {"run": str, "digest": str, "edits": int}
+REFINED_FROM: Shape = {"run": str, "digest": str, "edits": int, "confirmed": [str], "made_known": [str]}
 CLASSES: Shape = {
     "classes": [{"id": int, "name": (str, None), "kind": str, "size": int, "found_as": (str, None)}],
     "gone": [{"id": int, "found_as": str}],

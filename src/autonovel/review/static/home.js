@@ -19,7 +19,7 @@ export function classesPage(redraw) {
     make("h2", {}, "New classes"),
     make("div", { class: "cards" }, ...fresh.map((one) => card(one, redraw))),
     make("h2", {}, "Known classes"),
-    make("p", { class: "note" }, "They come from your labels and keep their names; images can be moved in and out."),
+    make("p", { class: "note" }, `They come from your labels and keep their names${known.some((one) => one.renamable) ? ", except those that your corrections made known" : ""}; images can be moved in and out.`),
     make("div", { class: "cards small" }, ...known.map((one) => card(one, redraw))),
     ...(state.junk.size ? [make("h2", {}, "Junk"), make("div", { class: "cards small" }, junkCard(state.junk))] : []),
   ];
@@ -38,7 +38,7 @@ function card(one, redraw) {
       make("span", { class: "dot", style: { background: one.colour } }),
       make("h3", {}, make("a", { href: `#/class/${one.id}`, "data-key": `open-${one.id}` }, one.name)),
       make("span", { class: "muted" }, `${counted(one.size, "image", "images")}${one.confidence === null ? "" : ` · confidence ${perCent(one.confidence)}`}`),
-      fresh ? make("button", { type: "button", class: "quiet", "data-key": `rename-${one.id}`, "aria-label": `Rename ${one.name}`, onclick: () => rename(one) }, "Rename") : null),
+      one.renamable ? make("button", { type: "button", class: "quiet", "data-key": `rename-${one.id}`, "aria-label": `Rename ${one.name}`, onclick: () => rename(one) }, "Rename") : null),
     strip(one),
     like ? make("p", { class: "hint" }, `${perCent(one.looks_like_share)} of its images look like `, make("a", { href: `#/class/${like.id}`, "data-key": `like-${one.id}` }, like.name), ", a known class: merge them if they are the same") : null,
     near && one.near_share > 0 ? make("p", { class: "hint" }, "Nearest: ", make("a", { href: `#/class/${near.id}`, "data-key": `near-${one.id}` }, near.name), `, the second choice for ${perCent(one.near_share)} of its images`) : null);

@@ -41,13 +41,13 @@ export class ImagesPage {
   drawHead() {
     const one = this.one, fresh = one.kind === "new";
     const button = (text, act, key) => make("button", { type: "button", "data-key": key, onclick: act }, text);
-    const about = { new: "new class", known: "known class, from your labels", junk: "images that belong nowhere; move them to take them back" }[one.kind];
+    const about = { new: "new class", known: `known class, from your ${one.renamable ? "corrections" : "labels"}`, junk: "images that belong nowhere; move them to take them back" }[one.kind];
     this.head.replaceChildren(
       make("p", { class: "eyebrow" }, make("a", { href: "#/" }, "All classes"), ` · ${about}`),
       make("h1", {}, one.colour ? make("span", { class: "dot", style: { background: one.colour } }) : "", one.name),
       make("p", { class: "muted" }, `${counted(one.size, "image", "images")}${one.confidence ? ` · mean confidence ${perCent(one.confidence)}` : ""}${one.found_as && one.found_as !== one.name ? ` · found as ${one.found_as}` : ""}`),
-      fresh ? make("p", { class: "buttons" }, button("Rename …", () => rename(one), "rename"), button("Merge into …", () => this.merge(), "merge-into"),
-        button("Split in two", () => this.halve(), "halve"), button("Junk the class", () => this.junkClass(), "junk-class")) : "");
+      one.renamable ? make("p", { class: "buttons" }, button("Rename …", () => rename(one), "rename"), ...(fresh ? [button("Merge into …", () => this.merge(), "merge-into"),
+        button("Split in two", () => this.halve(), "halve"), button("Junk the class", () => this.junkClass(), "junk-class")] : [])) : "");
     this.tiles.grid.setAttribute("aria-label", `Images of ${one.name}`);
   }
 
@@ -121,7 +121,7 @@ export class ImagesPage {
   }
 
   pressed(key) {
-    const act = { m: () => this.move(), s: () => this.split(), j: () => this.junk(), r: () => this.one.kind === "new" && rename(this.one) }[key];
+    const act = { m: () => this.move(), s: () => this.split(), j: () => this.junk(), r: () => this.one.renamable && rename(this.one) }[key];
     act?.();
     return Boolean(act);
   }
