@@ -74,11 +74,12 @@ def rows_of(path: Path) -> dict[str, dict[str, str]]:
         return {row["id"]: row for row in csv.DictReader(file)}
 
 
-def as_known(run: Path, name: str, known: str) -> Path:
-    """Let all images of the class ``name`` look like the known class ``known``, and no other image like any."""
-    found = rows_of(run / "discovery.csv")
+def as_known(run: Path, name: str, known: str, most: int = 1000) -> Path:
+    """Let (``most``) images of the class ``name`` look like the known class ``known``, and no other image like any."""
+    found, left = rows_of(run / "discovery.csv"), most
     for row in found.values():
-        like = row["class_name"] == name
+        like = row["class_name"] == name and left > 0
+        left -= like
         row |= {"looks_known": "0.9" if like else "0.1", "nearest_known": known if like else row["nearest_known"]}
     with (run / "discovery.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(next(iter(found.values()))), lineterminator="\n")

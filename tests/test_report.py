@@ -102,6 +102,21 @@ def page(folder: Path, images: ImageSet, n_new: int = 2, scored: bool = True, **
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_images_that_look_like_a_known_class_are_counted_and_there_is_a_way(folder: Path) -> None:
+    images = image_set()
+    made = embedding(images)
+    assert not gather.headline(as_found(images, discover(images, made)), results()).hint, "no classifier of both kinds"
+    p = torch.rand(len(images), 4, generator=torch.Generator().manual_seed(5))
+    grown = replace(made, p_known=p / p.sum(dim=1, keepdim=True))
+    found, looking = discover(images, grown), 0
+    write_report(folder, images, grown, found, results())
+    for row in found.rows():
+        looking += not row["given_label"] and float(row["looks_known"]) > 0.5
+    assert 0 < looking < 24
+    said = text_of((folder / "report.html").read_text(encoding="utf-8"))
+    assert f" {looking} images look more like a known class: new-" in said and "“Looks known first”" in said
+
+
 def found_in(images: ImageSet, n_new: int = 2) -> Discovery:
     return discover(images, embedding(images, n_new))
 

@@ -20,6 +20,8 @@ from starlette.types import ASGIApp
 
 from autonovel import open_run
 from autonovel.errors import UsageError
+from autonovel.report import gather
+from autonovel.report.subject import corrected
 from autonovel.review import app as review_app
 from autonovel.review import serve
 from autonovel.review.view import View
@@ -281,6 +283,21 @@ def test_a_hint_names_the_known_class_that_most_of_a_new_one_look_like(finished_
         one["name"]: (one["looks_like"], one["looks_like_share"]) for one in client.get("/api/state").json()["classes"]
     }
     assert told["new-2"] == (3, 1.0) and told["3"] == (None, 0.0)
+
+
+def test_images_that_look_like_a_known_class_are_told_of_until_they_are_moved(finished: Path) -> None:
+    view = View(open_run(as_known(finished, "new-2", "3", most=7)))
+    looking = [row["id"] for row in view.run.table if row["looks_known"] == "0.9"]
+    images = view.images_of(6)
+    told = {name: (images["looks_known"][i], images["nearest_known"][i]) for i, name in enumerate(images["ids"])}
+    assert len(looking) == 7 and {name for name, (known, _) in told.items() if known > 0.5} == set(looking)
+    assert all(told[name] == (0.9, 3) for name in looking)
+    assert [one["look_known"] for one in view.state()["classes"]] == [0, 0, 0, 0, 0, 0, 7, 0, 0, 0]
+    view.run.move(looking[:5], "3")
+    assert [one["look_known"] for one in view.state()["classes"]] == [0, 0, 0, 0, 0, 0, 2, 0, 0, 0]
+    assert not any(view.images_of(3)["looks_known"]), "they are where they look they belong, and the others have labels"
+    head = gather.headline(corrected(view.run)[0], json.loads((finished / "results.json").read_text()))
+    assert head.look_known == {"new-2": 2} and head.hint.startswith("2 images look more like a known class: new-2 2 (")
 
 
 def found_name(client: httpx.Client, number: int) -> str:

@@ -8,7 +8,7 @@ import pytest
 from autonovel import open_run
 from autonovel.export import export_run
 from browser import Page, browsing
-from finished import rows_of
+from finished import as_known, rows_of
 from test_review import server  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
@@ -119,6 +119,45 @@ def test_a_person_corrects_the_classes(
     for name, row in rows_of(finished / "discovery.csv").items():
         wanted = "new-4" if name == moved else expected.get(row["class_name"], row["class_name"])
         assert (out[name]["class_name"], out[name]["status"]) == (wanted, "ok")
+
+
+@pytest.fixture
+def looking(finished: Path) -> Path:
+    """Let 7 of the 40 images of class 6 look like class 3."""
+    return as_known(finished, "new-2", "3", most=7)
+
+
+def test_what_looks_known_is_seen_together_and_moved_there(
+    looking: Path,  # before the server, which reads the table
+    server: tuple[object, str, str],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    _, address, token = server
+    told, order = "document.querySelector('.tools output').textContent", "document.querySelector('.tools select')"
+    with browsing(tmp_path / "profile") as page:
+        page.open(f"{address}/?token={token}")
+        page.wait("document.body.textContent.includes('7 images look more like a known class.')")
+        page.click("[data-key=known-6]")
+        page.wait("document.querySelectorAll('.tile').length > 20")
+        page.wait(f"{told} === '40 of 40 shown'")
+        offered = page.value(f"[...{order}.options].map((one) => one.textContent)")
+        assert offered == ["Surest first", "Least sure first", "Looks known first", "Looks like 3 (7)"]
+        choose = "(() => {{ const s = {}; s.value = {!r}; s.dispatchEvent(new Event('change')); }})()"
+        page.value(choose.format(order, "like"))
+        page.wait(f"{told} === '7 of 40 shown'")
+        assert page.value("document.querySelector('.tile').title.includes('looks like 3 90 %')")
+        page.value(choose.format(order, "like-3"))
+        page.click("[data-key=all]")
+        page.press("m")
+        page.wait("document.querySelector('dialog input')")
+        page.press("Enter")  # the class they look like comes first
+        say(page, "Moved 7 images to 3")
+        page.wait(f"{order}.value === 'like' && {told} === '0 of 33 shown'")
+        page.value(choose.format(order, "sure"))
+        page.wait(f"{told} === '33 of 33 shown'")
+        assert page.complaints == []
+    moved = {row["id"] for row in open_run(looking).rows() if row["by_hand"]}
+    assert moved == {name for name, row in rows_of(looking / "discovery.csv").items() if row["looks_known"] == "0.9"}
 
 
 RANGE_OVER_A_REFRESH = """

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from autonovel import evaluation
+from autonovel.editing.found import LOOKS_KNOWN
 from autonovel.editing.sorting import JUNK
 from autonovel.report.subject import Bools, Subject
-from autonovel.words import count, counted, on_unlabelled
+from autonovel.words import count, counted, listed, of_images, on_unlabelled
 
 MOST_CELLS, WORST = 120 * 120, 40
 
@@ -30,6 +31,7 @@ class Headline:
         unreadable: input files that are in no class because they cannot be read.
         left_out: images marked as junk before the run, which it did not look at.
         n_edits: corrections by a person that all counts follow.
+        look_known: of new classes by name, how many unlabelled images look more like a known class; none with none.
         primary: name of the system that delivers.
         scores: its scores, as found.
     """
@@ -42,6 +44,7 @@ class Headline:
     unreadable: int
     left_out: int
     n_edits: int
+    look_known: dict[str, int]
     primary: str
     scores: dict[str, float] | None
 
@@ -83,6 +86,20 @@ class Headline:
             told.append(f"{images}, marked as junk before, {'was' if self.left_out == 1 else 'were'} left out.")
         return " ".join(told)
 
+    @property
+    def hint(self) -> str:
+        """Return how many images of new classes look like known ones and what to do about it; nothing if none do."""
+        n = sum(self.look_known.values())
+        if not n:
+            return ""
+        most = sorted(self.look_known.items(), key=lambda one: -one[1])
+        where = listed([f"{name} {count(part)}" for name, part in most])
+        return (
+            f"{of_images(n)} {'looks' if n == 1 else 'look'} more like a known class: {where} (looks_known above "
+            f"{LOOKS_KNOWN} in discovery.csv; nearest_known says which). On a class’s page, autonovel review shows "
+            "them together by the order “Looks known first”: move those that are of a known class into it."
+        )
+
 
 def _places(counts: tuple[int, int, int]) -> str:
     """Return ``7 are in new classes, 2 in known ones and 1 marked as junk`` with what is zero left out."""
@@ -104,9 +121,14 @@ def headline(subject: Subject, results: Results) -> Headline:
         unreadable=subject.unreadable,
         left_out=subject.left_out,
         n_edits=subject.n_edits,
+        look_known={subject.names[number]: n for number in subject.new if (n := _looking_known(subject, number))},
         primary=results["primary"],
         scores=results["systems"].get(results["primary"]),
     )
+
+
+def _looking_known(subject: Subject, number: int) -> int:
+    return int((subject.look[subject.members(number)] >= 0).sum())
 
 
 def _whereabouts(subject: Subject, which: Bools) -> tuple[int, int, int]:

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from autonovel.data import ImageSet
 from autonovel.discovery import Discovery
+from autonovel.editing.found import LOOKS_KNOWN, known_look
 from autonovel.editing.sorting import JUNK, UNREADABLE, names_now
 from autonovel.kept import load_truth
 
@@ -34,6 +36,7 @@ class Subject:
         outlier: 0 (central in the class it was found in) to 1.
         second: class that comes next, ``NONE`` where that is the class itself or junk by now.
         nearest_known: most probable known class.
+        look: known class that an unlabelled image looks more like than like any new one, else ``NONE``.
         by_hand: whether a person put the image elsewhere than the model did.
         names: names of the classes by number.
         n_known: classes 0 … n_known − 1 are known.
@@ -54,6 +57,7 @@ class Subject:
     outlier: Floats
     second: Ints
     nearest_known: Ints
+    look: Ints
     by_hand: Bools
     names: Mapping[int, str]
     n_known: int
@@ -100,6 +104,7 @@ def as_found(images: ImageSet, found: Discovery) -> Subject:
         outlier=found.outlier.numpy().astype(np.float64),
         second=found.second.numpy().astype(np.int64),
         nearest_known=found.nearest_known.numpy().astype(np.int64),
+        look=_looks(images, found),
         by_hand=np.zeros(len(found.ids), dtype=bool),
         names=names,
         n_known=found.n_known,
@@ -110,6 +115,13 @@ def as_found(images: ImageSet, found: Discovery) -> Subject:
         left_out=len(found.junk),
         found_names=names,
     )
+
+
+def _looks(images: ImageSet, found: Discovery) -> Ints:
+    if found.looks_known is None:
+        return np.full(len(found.ids), NONE, dtype=np.int64)
+    known = images.unlabelled & (found.looks_known.round(decimals=4) > LOOKS_KNOWN)  # as discovery.csv has them
+    return torch.where(known, found.nearest_known, NONE).numpy().astype(np.int64)
 
 
 def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
@@ -134,6 +146,7 @@ def corrected(run: "EditedRun") -> tuple[Subject, Ints]:
         outlier=_column(table, "outlier", 1.0),
         second=np.where((second == class_of) | (second == JUNK), NONE, second),
         nearest_known=answers[[numbers.get(row["nearest_known"], -1) for row in table]],
+        look=np.array([numbers.get(known_look(row), NONE) for row in table], dtype=np.int64),
         by_hand=sorting.by_hand(found.class_of)[rows],
         names=sorting.names,
         n_known=sorting.n_known,

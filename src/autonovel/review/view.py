@@ -9,7 +9,7 @@ import numpy as np
 
 from autonovel.editing import edits
 from autonovel.editing.edited import EDITS, EditedRun
-from autonovel.editing.found import common_look, known_look
+from autonovel.editing.found import LOOKS_KNOWN, common_look, known_look
 from autonovel.editing.halves import smaller_half
 from autonovel.editing.sorting import JUNK, UNREADABLE, EditError
 from autonovel.errors import InputError, UsageError
@@ -38,6 +38,8 @@ class View:
         self._numbers = {name: number for number, name in run.found.names.items()}
         self._second = np.array([self._numbers.get(row["second_class"], UNREADABLE) for row in run.table])
         self._look = np.array([look if (look := known_look(row)) in self._numbers else "" for row in run.table])
+        self._nearest = np.array([self._numbers.get(row["nearest_known"], UNREADABLE) for row in run.table])
+        self._known = np.array([_looks_known(row) for row in run.table])
         self._outlier = np.array([float(row["outlier"] or 1) for row in run.table])
         self._labelled = np.array([bool(row["given_label"]) for row in run.table])
 
@@ -76,6 +78,7 @@ class View:
             "unreadable": int((sorting.class_of == UNREADABLE).sum()),
             "classes": classes,
             "junk": {"size": len(sorting.members(JUNK)), "sample": self._sample(JUNK)},
+            "looks_known_above": LOOKS_KNOWN,
             "free_name": self.run.free_name(),
         }
 
@@ -110,11 +113,16 @@ class View:
         return {"near": int(counts.argmax()), "near_share": round(float(counts.max() / counts.sum()), 3)}
 
     def _looks_like(self, number: int) -> dict[str, Any]:
-        """Return the known class that most images of a new class look like, a hint that it is no new one."""
-        like, share = "", 0.0
+        """Return how many images of a new class look like known ones, and which most of them do, a hint to merge."""
+        like, share, looks = "", 0.0, list[str]()
         if number >= self.run.sorting.n_known:
-            like, share = common_look(self._look[self.run.sorting.members(number)].tolist())
-        return {"looks_like": self._numbers[like] if like else None, "looks_like_share": round(share, 3)}
+            looks = self._look[self.run.sorting.members(number)].tolist()
+            like, share = common_look(looks)
+        return {
+            "look_known": sum(map(bool, looks)),
+            "looks_like": self._numbers[like] if like else None,
+            "looks_like_share": round(share, 3),
+        }
 
     def images_of(self, number: int) -> dict[str, Any]:
         """Return all images of a class (or the junk), the surest first."""
@@ -124,12 +132,16 @@ class View:
                 sorting.check_class(number)
             rows = sorting.members(number)
             rows = rows[np.argsort(-self.run.confidence[rows], kind="stable")]
+            nearest, known = self._nearest[rows], self._known[rows]
+            elsewhere = (nearest >= 0) & (nearest != number) & ~np.isnan(known)  # what may look like another class
             return {
                 "number": number,
                 "edits": self.run.n_edits,
                 "rows": [int(row) for row in rows],
                 "ids": [sorting.ids[row] for row in rows],
                 "confidence": [round(float(value), 4) for value in self.run.confidence[rows]],
+                "looks_known": _where(elsewhere.tolist(), known.tolist()),
+                "nearest_known": _where(elsewhere.tolist(), nearest.tolist()),
                 "labelled": [int(value) for value in self._labelled[rows]],
                 "moved": [int(value) for value in sorting.by_hand(self.run.found.class_of)[rows]],
             }
@@ -176,3 +188,12 @@ class View:
             return self.images.picture(row, side)
         except InputError:  # a file that is gone by now leaves an empty cell
             return None
+
+
+def _looks_known(row: Mapping[str, str]) -> float:
+    """Return how much an unlabelled image looks like known classes; not a number where nobody asks or knows."""
+    return float("nan") if row["given_label"] or not row["looks_known"] else float(row["looks_known"])
+
+
+def _where(asked: list[bool], values: list[Any]) -> list[Any]:
+    return [value if is_so else None for is_so, value in zip(asked, values, strict=True)]

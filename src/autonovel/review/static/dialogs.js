@@ -61,9 +61,9 @@ export function confirmed(title, text, action) {
   ], ".strong");
 }
 
-// Lets a person choose a class: type to narrow the list, arrows and Enter to choose.
+// Lets a person choose a class, those of `first` before all others: type to narrow the list, arrows and Enter to choose.
 export function askClass(title, { without = [], first = [] } = {}) {
-  const rank = (one) => (first.includes(one.id) ? 0 : one.kind === "new" ? 1 : 2);
+  const rank = (one) => (first.includes(one.id) ? first.indexOf(one.id) - first.length : one.kind === "new" ? 1 : 2);
   const offered = store.state.classes.filter((one) => !without.includes(one.id)).sort((a, b) => rank(a) - rank(b));
   return asked(title, (close) => {
     const list = make("ul", { class: "choices", "aria-label": "Classes" });
@@ -122,7 +122,7 @@ export function look(items, start) {
     const one = items[at];
     picture.src = `/image/${store.state.key}/${one.row}`;
     picture.alt = one.id;
-    caption.replaceChildren(make("strong", {}, one.id), ` · confidence ${one.confidence.toFixed(2)}${one.labelled ? " · labelled" : ""} · ${count(at + 1)} of ${count(items.length)}`);
+    caption.replaceChildren(make("strong", {}, one.id), ` · confidence ${one.confidence.toFixed(2)}${one.look ? ` · ${one.look}` : ""}${one.labelled ? " · labelled" : ""} · ${count(at + 1)} of ${count(items.length)}`);
   };
   show();
   const step = (by) => { at = Math.min(Math.max(at + by, 0), items.length - 1); show(); };

@@ -8,6 +8,7 @@ const chosen = new Set(); // classes ticked for merging
 export function classesPage(redraw) {
   const { state } = store;
   const fresh = state.classes.filter((one) => one.kind === "new"), known = state.classes.filter((one) => one.kind === "known");
+  const look = fresh.reduce((sum, one) => sum + one.look_known, 0);
   for (const number of [...chosen]) if (!fresh.some((one) => one.id === number)) chosen.delete(number);
   return [
     make("header", { class: "title" },
@@ -17,6 +18,7 @@ export function classesPage(redraw) {
       state.missing ? make("p", { class: "warning" }, state.missing) : null,
       state.unreadable ? make("p", { class: "muted" }, `${counted(state.unreadable, "file", "files")} could not be read.`) : null),
     make("h2", {}, "New classes"),
+    look ? make("p", { class: "note" }, `${counted(look, "image looks", "images look")} more like a known class. The page of a class shows its own by the order “Looks known first”; move them where they belong.`) : "",
     make("div", { class: "cards" }, ...fresh.map((one) => card(one, redraw))),
     make("h2", {}, "Known classes"),
     make("p", { class: "note" }, `They come from your labels and keep their names${known.some((one) => one.renamable) ? ", except those that your corrections made known" : ""}; images can be moved in and out.`),
@@ -41,6 +43,7 @@ function card(one, redraw) {
       one.renamable ? make("button", { type: "button", class: "quiet", "data-key": `rename-${one.id}`, "aria-label": `Rename ${one.name}`, onclick: () => rename(one) }, "Rename") : null),
     strip(one),
     like ? make("p", { class: "hint" }, `${perCent(one.looks_like_share)} of its images look like `, make("a", { href: `#/class/${like.id}`, "data-key": `like-${one.id}` }, like.name), ", a known class: merge them if they are the same") : null,
+    !like && one.look_known ? make("p", { class: "hint" }, make("a", { href: `#/class/${one.id}`, "data-key": `known-${one.id}` }, counted(one.look_known, "image", "images")), ` ${one.look_known === 1 ? "looks" : "look"} more like a known class`) : null,
     near && one.near_share > 0 ? make("p", { class: "hint" }, "Nearest: ", make("a", { href: `#/class/${near.id}`, "data-key": `near-${one.id}` }, near.name), `, the second choice for ${perCent(one.near_share)} of its images`) : null);
 }
 

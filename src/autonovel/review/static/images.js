@@ -1,4 +1,5 @@
-// The page of one class, or of the junk: all its images by confidence, and what can be done with them.
+// The page of one class, or of the junk: all its images by confidence or by how known they look, and what can be done
+// with them.
 
 import { classOf, count, counted, imagesOf, make, perCent, store } from "/static/api.js";
 import { askClass, askName, confirmed, perform, toast } from "/static/dialogs.js";
@@ -7,13 +8,19 @@ import { Tiles } from "/static/tiles.js";
 
 const JUNK = -1;
 
+// The known classes that images look like, with how many do: [[number, n], …], the most frequent first.
+function looks(images) {
+  const counts = new Map();
+  for (const one of images) if (one.look) counts.set(one.nearest, (counts.get(one.nearest) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
 export class ImagesPage {
   constructor(number, onActions) {
     this.number = number;
     this.onActions = onActions;
     this.selection = [];
     this.all = [];
-    this.unsureFirst = false;
     this.threshold = 0;
     this.tiles = new Tiles("Images", (selection) => { this.selection = selection; this.onActions(this.actions()); });
     this.head = make("header", { class: "title" });
@@ -29,12 +36,14 @@ export class ImagesPage {
     if (!this.one) { location.hash = "#/"; return; } // merged away
     try {
       const found = await imagesOf(this.number);
-      this.all = found.rows.map((row, i) => ({ row, id: found.ids[i], confidence: found.confidence[i], labelled: found.labelled[i], moved: found.moved[i] }));
+      this.all = found.rows.map((row, i) => ({ row, id: found.ids[i], confidence: found.confidence[i], labelled: found.labelled[i], moved: found.moved[i], known: found.looks_known[i], nearest: found.nearest_known[i] }));
+      for (const one of this.all) one.look = one.known > store.state.looks_known_above ? `looks like ${classOf(one.nearest).name} ${perCent(one.known)}` : "";
     } catch (error) {
       toast(error.message, { failed: true });
       return;
     }
     this.drawHead();
+    this.offerOrders();
     this.draw();
   }
 
@@ -54,23 +63,38 @@ export class ImagesPage {
   toolbar() {
     this.told = make("output", { class: "muted" });
     this.slider = make("input", { type: "range", min: 0, max: 100, value: 0, "aria-label": "Confidence threshold", oninput: () => { this.threshold = Number(this.slider.value) / 100; this.draw(); } });
-    const order = make("select", { "aria-label": "Order", onchange: () => {
-      this.unsureFirst = order.value === "unsure";
-      this.threshold = this.unsureFirst ? 1 : 0;
-      this.slider.value = String(100 * this.threshold);
-      this.draw();
-    } }, make("option", { value: "sure" }, "Surest first"), make("option", { value: "unsure" }, "Least sure first"));
+    this.order = make("select", { "aria-label": "Order", onchange: () => { this.begin(); this.draw(); } }, make("option", { value: "sure" }, "Surest first"));
     this.label = make("span", {}, "");
-    return make("div", { class: "panel tools", role: "group", "aria-label": "Which images" }, order,
+    return make("div", { class: "panel tools", role: "group", "aria-label": "Which images" }, this.order,
       make("label", { class: "slider" }, this.label, this.slider), this.told,
       make("button", { type: "button", class: "quiet", "data-key": "all", onclick: () => this.tiles.selectAll() }, "Select all shown"));
   }
 
+  // Puts the threshold where the chosen order begins: at all images, or at those that look known.
+  begin() {
+    const [order] = this.order.value.split("-");
+    this.threshold = { sure: 0, unsure: 1, like: store.state.looks_known_above }[order];
+    this.slider.value = String(100 * this.threshold);
+    this.slider.setAttribute("aria-label", order === "like" ? "Threshold of looking known" : "Confidence threshold");
+  }
+
+  // Offers the orders there are: by confidence, and by the known classes that images here look like, if they do.
+  offerOrders() {
+    const was = this.order.value, looking = this.all.some((one) => one.known !== null);
+    const offered = [["sure", "Surest first"], ["unsure", "Least sure first"], ...(looking ? [["like", "Looks known first"]] : []),
+      ...looks(this.all).map(([number, n]) => [`like-${number}`, `Looks like ${classOf(number).name} (${count(n)})`])];
+    this.order.replaceChildren(...offered.map(([value, text]) => make("option", { value }, text)));
+    this.order.value = [was, looking && was.startsWith("like") ? "like" : "sure"].find((one) => offered.some(([value]) => value === one));
+    if (this.order.value !== was) this.begin(); // the last image that looked so went elsewhere
+  }
+
   draw() {
-    const fits = (one) => (this.unsureFirst ? one.confidence <= this.threshold : one.confidence >= this.threshold);
-    const shown = this.all.filter(fits);
-    if (this.unsureFirst) shown.reverse();
-    this.label.textContent = `Confidence ${this.unsureFirst ? "up to" : "from"} ${this.threshold.toFixed(2)}`;
+    const [order, like] = this.order.value.split("-"), upTo = order === "unsure";
+    const measure = order === "like" ? (one) => one.known : (one) => one.confidence;
+    const asked = order === "like" ? this.all.filter((one) => one.known !== null && (!like || one.nearest === Number(like))) : this.all;
+    const shown = asked.filter((one) => (upTo ? measure(one) <= this.threshold : measure(one) >= this.threshold));
+    shown.sort((a, b) => (upTo ? measure(a) - measure(b) : measure(b) - measure(a)));
+    this.label.textContent = `${order === "like" ? "Looks known" : "Confidence"} ${upTo ? "up to" : "from"} ${this.threshold.toFixed(2)}`;
     this.told.textContent = `${count(shown.length)} of ${count(this.all.length)} shown`;
     this.tiles.show(shown);
   }
@@ -91,7 +115,9 @@ export class ImagesPage {
 
   async move() {
     if (!this.selection.length) return;
-    const to = await askClass(`Move ${counted(this.selection.length, "image", "images")} to`, { without: [this.number], first: [this.one.looks_like, this.one.near] });
+    const looking = this.selection.filter((one) => one.look).length;
+    const likely = 2 * looking > this.selection.length ? looks(this.selection).map(([number]) => number) : [];
+    const to = await askClass(`Move ${counted(this.selection.length, "image", "images")} to`, { without: [this.number], first: [...likely, this.one.looks_like, this.one.near] });
     if (to !== null) await perform({ edit: "move", images: this.ids(), to });
   }
 

@@ -81,7 +81,7 @@ export class Tiles {
   }
 
   tile(one, style, place) {
-    const about = `${one.id}, confidence ${perCent(one.confidence)}${one.labelled ? ", labelled" : ""}${one.moved ? ", moved here" : ""}`;
+    const about = `${one.id}, confidence ${perCent(one.confidence)}${one.look ? `, ${one.look}` : ""}${one.labelled ? ", labelled" : ""}${one.moved ? ", moved here" : ""}`;
     const picture = store.state.missing ? make("span", { class: "text" }, one.id) : make("i", { style });
     const column = place % this.columns, line = Math.floor(place / this.columns), step = this.side + GAP;
     return make("div", {
