@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from autonovel import agreement, discovery, scoring
+from autonovel import agreement, discovery, scoring, stage_names
 from autonovel.data import ImageSet
 from autonovel.data.crew import deaths_explained
 from autonovel.embedding import Embedding, embed, joint_order
@@ -19,10 +19,9 @@ from autonovel.methods import METHODS, WITHOUT_STAGE_2
 from autonovel.methods.kmeans import pixel_clusters
 from autonovel.methods.similarity import LearnSimilarity
 from autonovel.networks import Model, heads
-from autonovel.stage_names import JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import subfolder_lock, sweep
-from autonovel.studies.variants import adopt_joint, adopt_similarity
+from autonovel.studies.variants import BY_JOINT, BY_SIMILARITY, adopt_joint, adopt_similarity
 from autonovel.training.loop import run_stage
 from autonovel.training.stage import Stage
 
@@ -42,10 +41,11 @@ def run_system(job: Job, name: str, folder: Path) -> Found:
     method, context = METHODS[name], job.context(folder, name)
     start = time.monotonic()
     stages = method.stages(job.recipe, job.problem)
-    if any(stage.name == SIMILARITY for stage in stages):  # another system of this run may have learned it
+    if name in BY_SIMILARITY:  # the other one of this run may have learned it
         job.ranks.alone(lambda: adopt_similarity(folder, job.folder))
-        stages = _from_stage_1(job, stages)
-    if job.recipe.incremental.after == "joint" and stages and stages[0].name in (JOINT, JOINT_FIRST):
+    stages = _from_stage_1(job, stages)
+    joint = name in BY_JOINT and job.recipe.incremental.after == "joint"
+    if joint and stages and stages[0].name in (stage_names.JOINT, stage_names.JOINT_FIRST):
         job.ranks.alone(lambda: adopt_joint(folder / "stages" / stages[0].name, job.folder))
     seconds = sum(run_stage(model, stage, job.train, context) for stage in stages)
     z = method.finish(model, job.train, job.problem)
@@ -57,7 +57,8 @@ def run_system(job: Job, name: str, folder: Path) -> Found:
 
 def _from_stage_1(job: Job, stages: Sequence[Stage]) -> list[Stage]:
     """Return ``stages`` with a similarity network that starts from stage 1, where the recipe wants and has one."""
-    if job.recipe.similarity.start != "pretrained" or job.recipe.pretrain.kind in ("supervised", "none"):
+    wanted = job.recipe.similarity.start == "pretrained" and job.recipe.pretrain.kind not in ("supervised", "none")
+    if not wanted or not any(isinstance(stage, LearnSimilarity) for stage in stages):
         return list(stages)
     first, _ = extractor(_without_stage_2(job))
     return [replace(one, trunk=first.trunk) if isinstance(one, LearnSimilarity) else one for one in stages]

@@ -22,6 +22,8 @@ KEPT = "joint.keep_embeddings_at"
 PROBES = "probes.json"  # in the folder count, which classes its stage 2 was not taught
 STAGE_1 = ("data.", "network.", "pretrain.")  # sections of a recipe that it depends on
 STAGES_1_AND_2 = (*STAGE_1, "supervised.")
+BY_SIMILARITY = ("kcl", "mcl")  # systems that learn the same similarity network
+BY_JOINT = (PLAIN, GROWN)  # systems that can begin with the same joint training
 # settings of what is run, shown and kept beside; results are the same under any of them
 WITHOUT_EFFECT = (
     "run.", "joint.watch", "joint.keep_embeddings_at", "incremental.watch", "incremental.keep_embeddings_at",
@@ -173,9 +175,10 @@ def adopt_stages(folder: Path, base: Path) -> list[str]:
     _adopt_count(folder, base)
     _adopt_stage_without_probes(folder, base)
     taken = features + _copied("[12]-*", folder, base)
-    if _may_share_similarity(own, others) and adopt_similarity(folder, base):
+    learner = next((system for system in own["recipe"]["run.systems"] if system in BY_SIMILARITY), None)
+    if learner and _may_share_similarity(own, others) and adopt_similarity(_place_of(folder, learner), base):
         taken.append(SIMILARITY)
-    first = system_folder(folder, GROWN, own.get("primary")) / "stages" / JOINT_FIRST
+    first = _place_of(folder, GROWN) / "stages" / JOINT_FIRST
     if _may_share_joint(own, others) and adopt_joint(first, base):
         taken.append(JOINT_FIRST)
     return taken
@@ -209,17 +212,24 @@ def copy_stage(stage: Path, target: Path) -> bool:
 
 
 def adopt_similarity(folder: Path, base: Path) -> bool:
-    """Copy the similarity network that some system of the run at ``base`` has learned to ``folder``, a system's own."""
-    places = [base / "stages" / SIMILARITY, *sorted(base.glob(f"systems/*/stages/{SIMILARITY}"))]
+    """Copy the similarity network that KCL or MCL of the run at ``base`` has learned to ``folder``, a system's own.
+
+    Systems of somebody else may call a stage the same, in which something else is learned: these are not asked.
+    """
+    places = [_place_of(base, system) / "stages" / SIMILARITY for system in BY_SIMILARITY]
     return any(copy_stage(place, folder / "stages" / SIMILARITY) for place in places)
 
 
 def adopt_joint(target: Path, base: Path) -> bool:
-    """Copy the joint training without incremental learning that some system of the run at ``base`` has had."""
-    facts = read_json(base / "run.json") if (base / "run.json").exists() else {}  # trials of systems have none
-    first = [base / "stages" / JOINT_FIRST, *sorted(base.glob(f"systems/*/stages/{JOINT_FIRST}"))]
-    places = [system_folder(base, PLAIN, facts.get("primary")) / "stages" / JOINT, *first]
-    return any(copy_stage(place, target) for place in places)
+    """Copy the joint training without incremental learning that ranking statistics have had in the run at ``base``."""
+    places = [(PLAIN, JOINT), (GROWN, JOINT_FIRST)]
+    return any(copy_stage(_place_of(base, system) / "stages" / stage, target) for system, stage in places)
+
+
+def _place_of(run: Path, system: str) -> Path:
+    """Return where a system of the run at ``run`` has its stages; trials of systems have no ``run.json``."""
+    facts = read_json(run / "run.json") if (run / "run.json").exists() else {}
+    return system_folder(run, system, facts.get("primary"))
 
 
 def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -243,12 +253,9 @@ def _may_share_joint(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def _may_share_similarity(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Tell whether two runs that share stages 1 and 2 would learn the same similarity network."""
-    wanted = any(system in ("kcl", "mcl") for system in one["recipe"]["run.systems"])
     by_count = one["recipe"]["similarity.batch"] == "classes" and not one["recipe"]["similarity.classes_per_batch"]
-    return (
-        wanted
-        and _alike(one, other, ("similarity.",))
-        and (not by_count or (one["n_new"] is not None and one["n_new"] == other["n_new"]))
+    return _alike(one, other, ("similarity.",)) and (
+        not by_count or (one["n_new"] is not None and one["n_new"] == other["n_new"])
     )
 
 
