@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from autonovel.commands.training import run_recipe
+from autonovel import Discoverer
+from autonovel.commands.look import evaluate_run
+from autonovel.commands.refine import refine
+from autonovel.commands.training import run_recipe, train_side_system
 from autonovel.data import Batch
+from autonovel.errors import UsageError
+from autonovel.figures.comparison import bars, draw
+from autonovel.figures.runs import collect as runs_of
+from autonovel.figures.runs import studies
 from autonovel.labels import LABELS
 from autonovel.manner import Manner
 from autonovel.methods import METHODS, Problem
@@ -16,12 +23,16 @@ from autonovel.methods.kcl import KCL
 from autonovel.methods.rankstats import Joint, RankStats
 from autonovel.methods.similarity import LearnSimilarity
 from autonovel.networks import Model
+from autonovel.places import images_now
 from autonovel.recipe import flatten, load
 from autonovel.settings import Recipe
 from autonovel.stage_names import AFTER_JOINT, JOINT, JOINT_FIRST, SIMILARITY
 from autonovel.storage.documents import write_json
 from autonovel.storage.run_folder import FINISHED
+from autonovel.storage.shapes import run_facts
 from autonovel.studies.variants import adopt_stages
+from autonovel.tables.table import collect, rows
+from autonovel.training.display import Silent
 from autonovel.training.stage import Progress, Stage, Terms
 from runs import TINY, journal
 
@@ -131,3 +142,37 @@ def test_a_network_for_a_system_beside_lies_where_no_other_one_finds_it(tmp_path
     assert adopt_stages(tmp_path / "own", tmp_path / "base") == [SIMILARITY]
     assert (tmp_path / "own" / "systems" / "kcl" / "stages" / SIMILARITY / FINISHED).exists()
     assert not (tmp_path / "own" / "stages").exists()
+
+
+def test_a_table_has_its_rows_where_nobody_has_registered_it(run: Path) -> None:
+    labels = ["KCL", "ranking statistics", "mine-grown", "mine", "my-kcl"]
+    joint = [
+        f"{name}: joint classifier, old / new / all, on the training images (none were held out)"
+        for name in ("KCL", *OWN)
+    ]
+    found = [row.system for row in rows(collect([run]))]
+    assert [name for name in found if ":" not in name] == labels
+    assert [name for name in found if "old / new / all" in name] == [joint[0], joint[2], joint[3]]
+
+
+def test_so_has_the_figure_of_systems(run: Path) -> None:
+    (study,) = studies(runs_of([run]))
+    assert [bar.system for bar in bars(study)] == ["kcl", "rankstats", "mine-grown", "mine", "my-kcl"]
+    assert "my-kcl" in draw(study).caption
+
+
+def test_its_model_can_be_read_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluate_run(run, None, "cpu", classes=True, as_json=False)
+    assert "mine-grown" in capsys.readouterr().out
+    assert images_now(run, run_facts(run), None).run.systems == SYSTEMS
+    assert Discoverer.load(run).n_new_ == 5
+
+
+def test_to_train_with_it_the_method_has_to_be_registered(run: Path, tmp_path: Path) -> None:
+    told = r"run\.systems has 'mine.*'; each must be one of .* registered first, by the very program that trains"
+    with pytest.raises(UsageError, match=told):
+        refine(run, confirm=["new-1"], out=tmp_path / "refined", device="cpu")
+    with pytest.raises(UsageError, match=told):
+        load(str(TINY), ["run.systems=mine"])
+    with pytest.raises(UsageError, match=told):
+        train_side_system(run, "mine", Silent(), keep_going=False)

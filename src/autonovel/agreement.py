@@ -18,7 +18,7 @@ from torch import Tensor
 
 from autonovel import evaluation
 from autonovel.errors import RunFolderError
-from autonovel.labels import LABELS
+from autonovel.labels import label_of
 from autonovel.storage.documents import replace_file
 
 ASSIGNMENTS = "assignments.safetensors"
@@ -106,7 +106,7 @@ def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None)
     else:
         verdict = "they disagree widely, so the classes depend on the method: look at them before you rely on them"
     text = (
-        f"{_sentence_start(LABELS.get(primary, primary))} and {LABELS.get(other, other)} agree on "
+        f"{_sentence_start(label_of(primary))} and {label_of(other)} agree on "
         f"{rounded_down(share)} % of the {agreement['images']:,} unlabelled images, classes matched one to one: "
         f"{verdict}"
     )
@@ -120,7 +120,7 @@ def told(agreement: Mapping[str, Any], renamed: Mapping[str, str] | None = None)
         text += f". They differ most on {_listed(worst)}: look there first"
     closest = max(shares, key=lambda name: shares[name])
     if closest != other:
-        label = LABELS.get(closest, closest)
+        label = label_of(closest)
         text += f". With {label}, closest to it here, it agrees on {rounded_down(shares[closest])} %"
     limits = (
         f"{100 * WIDELY:.0f} % and more counts as wide agreement, less than {100 * BARELY:.0f} % as wide disagreement"

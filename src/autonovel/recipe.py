@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from autonovel.errors import UsageError
+from autonovel.labels import LABELS
 from autonovel.layers import AS_JOINT as AS_JOINT
 from autonovel.layers import AS_KCL as AS_KCL
 from autonovel.layers import Flat, Layer, in_force, laid_over, origins, with_preset
@@ -75,7 +76,9 @@ def load(name: str, overrides: Iterable[str] | Mapping[str, Any] = ()) -> Loaded
     values[DEPARTURES] = tuple(_sentence(departure, known)[0] for departure in departures)
     _check_own_name(name, values["name"])
     try:
-        return Loaded(build(values), origins(layers, default_sources()))
+        made = build(values)
+        check_registered(made.run.systems)
+        return Loaded(made, origins(layers, default_sources()))
     except UsageError as error:
         who = said_by.get(str(error).split(" ")[0], "")
         if who and given:
@@ -146,8 +149,19 @@ def completed(values: Mapping[str, Any]) -> Flat:
     return {**flatten(Recipe()), **values}
 
 
+def check_registered(systems: Iterable[str]) -> None:
+    """Say so if one of the systems to be trained is not known here; what it left elsewhere can be read all the same."""
+    for name in systems:
+        if name not in LABELS:
+            raise UsageError(
+                f"run.systems has {name!r}; each must be one of {', '.join(LABELS)}. A method of your own has to be "
+                "registered first, by the very program that trains with it, as examples/new_method.py does; processes "
+                "beside it (run.parallel) do not know it."
+            )
+
+
 def restore(values: Mapping[str, Any]) -> Recipe:
-    """Return the recipe that ``flatten`` wrote; settings it does not know are an error."""
+    """Return the recipe that ``flatten`` wrote; settings it does not know are an error, systems are not."""
     known = default_values()
     try:
         return build(known | {key: checked(key, value, known) for key, value in values.items()})

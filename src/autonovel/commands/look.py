@@ -9,10 +9,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from autonovel import recipe
 from autonovel.errors import UsageError
-from autonovel.labels import LABELS
+from autonovel.labels import label_of
 from autonovel.storage.shapes import interpreting
 from autonovel.training.display import Silent
 from autonovel.visible import visible
@@ -40,7 +41,7 @@ def _print_results(console: Console, results: dict[str, Any], renamed: Mapping[s
     for name in reversed(results["systems"]):
         scores = results["systems"][name] or {}
         cells = [f"{100 * scores[key]:.1f}" if key in scores else "–" for key in measures]
-        table.add_row(LABELS[name], *cells, f"{results['seconds'][name]:.1f}")
+        table.add_row(Text(label_of(name)), *cells, f"{results['seconds'][name]:.1f}")
     console.print(table)
     seconds, stages = results["seconds"], ("rotation", "prototypical", "supervised")
     shared = " + ".join(f"{stage} {seconds[stage]:.1f}" for stage in stages if stage in seconds)
@@ -77,7 +78,7 @@ def _print_joint_classifiers(console: Console, joint: dict[str, Any]) -> None:
         table = Table("system", "old %", "new %", "all %", title=f"The same for every system, {MATCHED_EACH}")
         for name in reversed(found):
             values = found[name]["protocols"][MATCHED_EACH]
-            table.add_row(LABELS[name], *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
+            table.add_row(Text(label_of(name)), *(f"{100 * values[key]:.1f}" for key in ("old", "new", "all")))
         console.print(table)
 
 

@@ -154,6 +154,7 @@ def _next_settings(
     smaller = fitting_batches(recipe.restore(then | changes), n_labelled, n_left)
     changes |= {key: value for key, value in smaller.items() if key not in given}
     settings = recipe.restore(then | changes)
+    recipe.check_registered(settings.run.systems)
     told = [key for key in changes if recipe.flatten(settings)[key] != then[key]]
     return recipe.Loaded(settings, dict.fromkeys([*run.facts.get("changed", {}), *told], recipe.SET))
 

@@ -200,6 +200,7 @@ def train_side_system(path: Path, name: str, display: Display, keep_going: bool)
     from autonovel.systems import run_side_system
     from autonovel.training.telling import telling
 
+    recipe.check_registered([name])
     facts = check_format(path)
     settings, seed = settings_now(path, facts), int(facts["seed"])
     train, test, _ = sources.load(settings, seed, path)

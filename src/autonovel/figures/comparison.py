@@ -7,7 +7,7 @@ from typing import Any
 from autonovel.figures import style
 from autonovel.figures.figure import CannotDrawError, Drawn
 from autonovel.figures.runs import VARIED, Run, Study
-from autonovel.labels import LABELS
+from autonovel.labels import label_of, with_labels_first
 from autonovel.tables import paper
 from autonovel.tables.as_today import as_published, published_as
 from autonovel.tables.naming import changes_in_words
@@ -48,7 +48,7 @@ def draw(study: Study) -> Drawn:
             "--method dtc --method rankstats`, or `autonovel demo --compare`."
         )
     seeds = sorted({seed for bar in found for seed in bar.acc})
-    told = "; ".join(f"{LABELS[bar.system]} {_start(bar, found)}{bar.mean:.1f}" for bar in found)
+    told = "; ".join(f"{label_of(bar.system)} {_start(bar, found)}{bar.mean:.1f}" for bar in found)
     caption = (
         f"Accuracy (ACC, per cent) on the unlabelled images, {study.label}, seed{'s' if len(seeds) > 1 else ''} "
         f"{', '.join(map(str, seeds))}, last epoch; bars of one standard deviation where there are several seeds"
@@ -66,7 +66,7 @@ def bars(study: Study) -> list[Bar]:
     """Return a bar for each system and start; a seed that two runs have counts once."""
     found = []
     name = study.runs[0].recipe
-    for system in LABELS:
+    for system in with_labels_first(system for run in study.runs for system in run.systems):
         for start in (WITH, WITHOUT):
             runs = [run for run in study.runs if _start_of(run) == start]
             acc = {run.seed: value for run in runs if (value := run.accuracy(system)) is not None}
@@ -132,7 +132,7 @@ def _picture(label: str, found: list[Bar]) -> Any:
                 x, y = zip(*published, strict=True)
                 axes.scatter(x, y, marker="D", s=24, color=style.INK, edgecolors="white", linewidths=0.7, zorder=5,
                              label="the paper" if number == len(starts) - 1 else None)  # fmt: skip
-        axes.set_yticks(range(len(systems)), [LABELS[system] for system in systems])
+        axes.set_yticks(range(len(systems)), [label_of(system) for system in systems])
         axes.invert_yaxis()
         axes.set_xlim(0, 100)
         axes.set_xlabel("ACC on unlabelled images (%)")

@@ -12,7 +12,7 @@ from torch import Tensor
 from autonovel import __version__, words
 from autonovel.counting.words import range_over
 from autonovel.editing.sorting import JUNK
-from autonovel.labels import LABELS
+from autonovel.labels import label_of
 from autonovel.report import curves, gather, pictures
 from autonovel.report.cards import Card, cards, known_cards
 from autonovel.report.count_picture import count_of, count_svg
@@ -159,7 +159,7 @@ def _bars(systems: gather.Systems) -> str | None:
     if len(rows) < 3:
         return None
     marked = next((place for place, row in enumerate(rows) if row.primary), -1)
-    names, shares = [LABELS.get(row.name, row.name) for row in rows], [row.scores["acc"] for row in rows]
+    names, shares = [label_of(row.name) for row in rows], [row.scores["acc"] for row in rows]
     return pictures.bars_svg(names, shares, marked)
 
 
@@ -175,7 +175,7 @@ def _environment() -> jinja2.Environment:
         "count": words.count,
         "per_cent": words.per_cent,
         "duration": words.duration,
-        "system": lambda name: LABELS.get(name, name),
+        "system": label_of,
     }
     environment.globals["counted"] = words.counted
     return environment

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from autonovel.errors import UsageError
-from autonovel.labels import LABELS
 from autonovel.settings.section import Section, setting
 
 
@@ -12,9 +11,7 @@ class Run(Section):
     """What is run and reported."""
 
     systems: tuple[str, ...] = setting(
-        ("rankstats",),
-        "systems to run and compare; the first is the one whose classes are delivered",
-        choices=LABELS,
+        ("rankstats",), "systems to run and compare; the first is the one whose classes are delivered"
     )
     trials: int = setting(0, "times that some known classes play new ones, to choose which of the systems delivers "
                           "(0: the first)", low=0)  # fmt: skip

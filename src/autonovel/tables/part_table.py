@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autonovel.labels import LABELS
+from autonovel.labels import label_of, with_labels_first
 from autonovel.studies.parts import error_of_the_numbers
 from autonovel.tables.markdown import grid
 from autonovel.words import ranges
@@ -19,9 +19,10 @@ def part_table(name: str, runs: Sequence[Results]) -> list[str]:
         name: of the recipe, with what was changed in it.
         runs: results of that recipe with ``each``, one per seed and set of systems.
     """
-    systems = [system for system in LABELS if any(_scored(r, system) for r in runs)]
+    ran = [system for r in runs for system in r["systems"]]
+    systems = [system for system in with_labels_first(ran) if any(_scored(r, system) for r in runs)]
     told = f"Parts of `{name}`: accuracy in per cent, mean over seeds {_seeds(runs, systems)}."
-    header = ["part", "new classes", "taken for", *(LABELS[system] for system in systems)]
+    header = ["part", "new classes", "taken for", *(label_of(system) for system in systems)]
     cells = []
     for part in runs[0]["each"]:
         own = [r["each"][part] for r in runs]
@@ -40,7 +41,7 @@ def _seeds(runs: Sequence[Results], systems: Sequence[str]) -> str:
     """Return the seeds, and in brackets the systems that were run on some of them alone."""
     of = {system: sorted({int(r["seed"]) for r in runs if _scored(r, system)}) for system in systems}
     every = sorted({seed for seeds in of.values() for seed in seeds})
-    fewer = [f"{LABELS[system]}: {ranges(of[system])}" for system in systems if of[system] != every]
+    fewer = [f"{label_of(system)}: {ranges(of[system])}" for system in systems if of[system] != every]
     return ranges(every) + (f" ({'; '.join(fewer)})" if fewer else "")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.evaluation import HELD_OUT, MATCHED_EACH
-from autonovel.labels import GROWN, LABELS
+from autonovel.labels import GROWN, LABELS, label_of, with_labels_first
 from autonovel.storage.documents import read_json
 from autonovel.storage.shapes import Shape, checked, interpreting, kept_results, read_results
 from autonovel.studies.side_by_side import LOG
@@ -131,12 +131,13 @@ def _rows(results: Sequence[Results]) -> list[Row]:
     out = []
     for recipe in names_of(results):
         runs = sorted((r for r in results if name_of(r) == recipe), key=lambda r: int(r["seed"]))
-        for system in LABELS:
+        systems = with_labels_first(system for r in runs for system in r["systems"])
+        for system in systems:
             scored = [r for r in runs if (r["systems"].get(system) or {}).get("acc") is not None]
             if scored:
                 _refuse_repeated_seeds(recipe, scored)
                 out.append(_accuracy_row(recipe, system, scored))
-        for system in LABELS:
+        for system in systems:
             joint = [r for r in runs if _joint(r, system)]
             if joint:
                 out.append(_joint_row(recipe, system, joint))
@@ -160,7 +161,7 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
 def _accuracy_row(recipe: str, system: str, runs: list[Results]) -> Row:
     values = {key: [100 * r["systems"][system][key] for r in runs] for key in ("acc", "nmi", "ari")}
     published = paper.accuracy(*_in_the_paper(recipe, runs, system), system)
-    return _row(recipe, system, LABELS[system], str(published or "–"), spread(values["acc"]), values, runs)
+    return _row(recipe, system, label_of(system), str(published or "–"), spread(values["acc"]), values, runs)
 
 
 def _in_the_paper(recipe: str, runs: list[Results], system: str) -> tuple[str, str]:
@@ -202,7 +203,7 @@ def _unlabelled_row(recipe: str, system: str, runs: list[Results]) -> Row:
 
 
 def _whose(system: str) -> str:
-    return "" if system == GROWN else f"{LABELS[system]}: "
+    return "" if system == GROWN else f"{label_of(system)}: "
 
 
 def _row(
