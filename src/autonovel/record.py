@@ -33,11 +33,12 @@ def begin(
     command: list[str],
     changed: Mapping[str, Any],
     processes: Mapping[str, Any] | None = None,
+    held: ImageSet | None = None,
 ) -> None:
     """Write ``run.json`` of a new run, or check that a resumed one is the same run.
 
     ``n_new`` is None while it is still to be counted; ``changed`` names the settings that the caller gave other
-    values than the recipe has; ``processes`` tells of several that do it together.
+    values than the recipe has; ``processes`` tells of several that do it together; ``held`` are the test images.
     """
     part = {"started": _now(), "command": [*map(printable, command)], **(processes or {})}
     path = folder / "run.json"
@@ -74,6 +75,7 @@ def begin(
         "class_names": list(images.class_names),
         "n_new": n_new,
         "digest": digest,
+        "source_digest": sameness.digest_of_source(images, held, settings, digest),
         "basis": sameness.basis_of(images, settings, digest) + sameness.start_of(settings),
         "parts": [part],
     }

@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from autonovel.data import ImageSet
 from autonovel.errors import UsageError
-from autonovel.settings import Recipe
+from autonovel.settings import OWN_SOURCES, Recipe
 from autonovel.words import listed
 
 
@@ -52,6 +52,35 @@ def digest_of(images: ImageSet) -> str:
     sums.update(images.y.contiguous().numpy().tobytes())
     sums.update(json.dumps(images.class_names).encode())
     return sums.hexdigest()
+
+
+def digest_of_source(train: ImageSet, test: ImageSet | None, settings: Recipe, digest: str) -> str | None:
+    """Return a checksum of a person's own images and their labels; None for those of a benchmark.
+
+    It is the same under every seed, which says what of them is held out of training.
+
+    Args:
+        train: the training images.
+        test: those held out, or None.
+        settings: of the run.
+        digest: checksum of the training images.
+    """
+    if settings.data.source not in OWN_SOURCES:
+        return None
+    if test is None:
+        return digest
+    sums = hashlib.blake2b(digest_size=16)
+    for told in sorted(one for images in (train, test) for one in _told_of_each(images)):
+        sums.update(told.encode())
+    return sums.hexdigest()
+
+
+def _told_of_each(images: ImageSet) -> Iterator[str]:
+    """Yield name, pixels and class of every image, which comes from a file."""
+    assert images.sums is not None, "images of a person's own that are held out come from files"
+    names, numbers = (images.class_names, images.y) if images.truth is None else (images.true_names, images.truth)
+    for name, pixels, number in zip(images.ids, images.sums.numpy(), numbers.tolist(), strict=True):
+        yield json.dumps([name, pixels.tobytes().hex(), names[number] if number >= 0 else None])
 
 
 def outline(images: ImageSet) -> str:

@@ -101,6 +101,7 @@ def results(folder: Path, records: dict[str, dict[str, Any]], seconds: dict[str,
         "parts": len(facts["parts"]),
         "departures": list(settings.departures),
         "changed": facts["changed"],
+        "source_digest": facts.get("source_digest"),
         "settings": settings_held(settings),
         **{key: facts[key] for key in ("hardware", "threads", "versions", "commit", "platform")},
     }

@@ -122,7 +122,7 @@ def _count(asked: _Asked, display: TerminalDisplay) -> dict[str, Any]:
         train, test = prepare_both(train, test, settings.data, folder, chosen, display)
         if not asked.begun:
             command = ["autonovel", *sys.argv[1:]]
-            record.begin(folder, settings, seed, chosen, train, None, command, asked.loaded.changed)
+            record.begin(folder, settings, seed, chosen, train, None, command, asked.loaded.changed, held=test)
         else:
             sameness.check_same_images(folder, check_format(folder), train, settings)
         job = Job(settings, train, test, None, seed, chosen, folder, display)

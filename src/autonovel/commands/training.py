@@ -123,7 +123,7 @@ def train_run(
         if carried and not (folder / "run.json").exists():
             carried.save(folder)
         command, processes = ["autonovel", *sys.argv[1:]], about(ranks.launch)
-        record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed, processes)
+        record.begin(folder, settings, seed, chosen, train, n_new, command, loaded.changed, processes, test)
         return record.finished(folder)
 
     with ranks.alone(lock) or contextlib.nullcontext():

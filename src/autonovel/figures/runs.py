@@ -21,6 +21,7 @@ from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
 from autonovel.tables.edited import Version, said_otherwise, versions
 from autonovel.tables.naming import changes_in_words
+from autonovel.tables.other_images import CHECKSUM, images_told
 from autonovel.words import short_commit
 
 VARIED = {*SWEPT.values()} | {key for variant in ABLATIONS for key in variant.settings}
@@ -39,6 +40,7 @@ class Run:
         results: ``results.json``; None if the run is not finished.
         earlier: where the recipe has changed since, the commit at which it was as here, and what the caller changed in
             it beside what studies vary.
+        images: the checksum of images of a person's own, where it was kept.
     """
 
     folder: Path
@@ -48,6 +50,7 @@ class Run:
     primary: str
     results: dict[str, Any] | None
     earlier: tuple[str, str] | None = None
+    images: str | None = None
 
     @property
     def recipe(self) -> str:
@@ -134,9 +137,19 @@ def collect(paths: Sequence[Path]) -> list[Run]:
 
 
 def _told_apart(runs: list[Run]) -> list[Run]:
-    """Return ``runs``, of recipes outside the package with what others of their name have otherwise as changed."""
+    """Return ``runs``, with what others of their name have otherwise as changed.
+
+    That is what a recipe outside the package says, and which images of a person's own there are.
+    """
     of_recipe = versions((run.recipe, run.settings, run.changed) for run in runs)
-    return [_held_against(run, of_recipe[run.recipe]) if run.recipe in of_recipe else run for run in runs]
+    held = [_held_against(run, of_recipe[run.recipe]) if run.recipe in of_recipe else run for run in runs]
+    told = images_told([(run.recipe, run.changed, run.images) for run in held])
+    return [_on(run, images) if images else run for run, images in zip(held, told, strict=True)]
+
+
+def _on(run: Run, images: dict[str, str]) -> Run:
+    earlier = run.earlier and (run.earlier[0], f"{run.earlier[1]} {changes_in_words(images)}".lstrip())
+    return replace(run, changed=run.changed | images, earlier=earlier)
 
 
 def _held_against(run: Run, others: list[Version]) -> Run:
@@ -161,6 +174,7 @@ def _of_results(file: Path, results: dict[str, Any]) -> Run:
         primary=str(results.get("primary") or next(iter(systems), PLAIN)),
         results=results,
         earlier=_earlier(results, results.get("commit")),
+        images=results.get(CHECKSUM),
     )
 
 
@@ -192,6 +206,7 @@ def _read(folder: Path) -> Run:
         primary=str(facts["primary"]),
         results=checked(results, read_json(results), RESULTS) if results.exists() else None,
         earlier=_earlier(today, facts.get("commit")),
+        images=facts.get(CHECKSUM),
     )
 
 

@@ -23,6 +23,7 @@ class Run(Section):
 
 
 OF_FILES = ("folder", "table", "shards")  # sources of image files of a person's own
+OWN_SOURCES = (*OF_FILES, "arrays")  # of which one name may stand for any images
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ RUN: Shape = {
     "parts": [ANY_DICT],
     "finished": str,
     "digest": str,
+    "source_digest": (str, None),
 }
 RESULTS: Shape = {
     "recipe": str,
@@ -51,6 +52,7 @@ RESULTS: Shape = {
     "departures": ([str], None),
     "changed": (ANY_DICT, None),
     "settings": (ANY_DICT, None),
+    "source_digest": (str, None),
     "each": (ANY_DICT, None),
     "failed": ({...: str}, None),
 }

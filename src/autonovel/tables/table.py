@@ -17,6 +17,8 @@ from autonovel.tables.departures import departures
 from autonovel.tables.edited import told_apart
 from autonovel.tables.markdown import grid
 from autonovel.tables.naming import Results, commit_of, name_of, name_then, names_of, version_of
+from autonovel.tables.other_images import IMAGES, same_images, told_apart_by_images
+from autonovel.tables.other_images import LEGEND as OF_IMAGES
 from autonovel.tables.part_table import part_table
 from autonovel.tables.row import HEADER, Row, spread
 from autonovel.tables.versions import Versions
@@ -68,7 +70,8 @@ class Unrun:
 def collect(paths: Sequence[Path]) -> list[Results]:
     """Return the results at ``paths``: run folders, results files, or folders that hold such.
 
-    What their recipe says otherwise today, or in others of these results, counts as changed, for each of their systems.
+    What their recipe says otherwise today, or in others of these results, counts as changed, for each of their systems;
+    so do images of a person's own that are not those of others.
     """
     found: dict[Path, Results] = {}
     for path in paths:
@@ -79,7 +82,7 @@ def collect(paths: Sequence[Path]) -> list[Results]:
             raise UsageError(f"{path} holds no results. Give run folders, or a folder of seed-N.json files.")
         found |= {file.resolve(): read_results(file) for file in files}  # a run named twice counts once
     runs = [results | {RUN: number} for number, results in enumerate(found.values())]
-    return told_apart([part for results in runs for part in as_today(results)])
+    return told_apart_by_images(told_apart([part for results in runs for part in as_today(results)]))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -152,9 +155,10 @@ def _refuse_repeated_seeds(recipe: str, runs: list[Results]) -> None:
     seeds = [int(r["seed"]) for r in runs]
     repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
     if repeated:
+        twice = [r for r in runs if int(r["seed"]) in repeated]
         raise UsageError(
-            f"seed {', '.join(map(str, repeated))} of {recipe} is there more than once, perhaps under the name of a "
-            "setting that the recipe has itself today; name only one run of each seed."
+            f"seed {', '.join(map(str, repeated))} of {recipe} is there more than once{same_images(twice)}, perhaps "
+            "under the name of a setting that the recipe has itself today; name only one run of each seed."
         )
 
 
@@ -240,6 +244,7 @@ def markdown(results: Sequence[Results], not_run: Sequence[Unrun] = ()) -> str:
     versions = Versions(found)
     shown = versions.named(found)
     lines = [LEGEND, "", *grid(HEADER, [row.cells() for row in (*shown, *unrun_rows(not_run, results))])]
+    lines += ["", OF_IMAGES] if any(IMAGES in (r.get("changed") or {}) for r in results) else []
     lines += [*_unscored(results), *versions.told(), *reasons(not_run, results), *departures(results)]
     in_parts = [r for r in results if r.get("each")]
     for name in names_of(in_parts):
