@@ -186,9 +186,11 @@ def test_kept_results_of_a_recipe_that_is_gone_are_compared_all_the_same(tmp_pat
 
 
 def test_one_value_with_two_accuracies_is_refused(tmp_path: Path) -> None:
-    own = recipe.load("demo").recipe.joint.k
-    make_run(tmp_path, 0, 0.9)
-    make_run(tmp_path, 0, 0.8, joint__k=own)  # what the recipe's k may have become since a sweep
+    own = recipe.load("demo").recipe.joint.k  # what the recipe's k may have become since a sweep
+    for acc, changed in ((0.9, {}), (0.8, {"joint.k": own})):
+        content = {"recipe": "demo", "seed": 0, "systems": {"rankstats": {"acc": acc}}, "seconds": {"total": 1.0}}
+        (tmp_path / f"{acc}").mkdir()
+        (tmp_path / f"{acc}" / "seed-0.json").write_text(json.dumps(content | {"changed": changed}))
     with pytest.raises(UsageError, match=f"two accuracies with joint.k = {own}"):
         sweeps.accuracies(study(tmp_path), sweeps.K)
 

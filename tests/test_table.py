@@ -9,6 +9,8 @@ import pytest
 from autonovel import recipe
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.evaluation import MATCHED_EACH
+from autonovel.figures.runs import collect as runs_of
+from autonovel.figures.runs import studies
 from autonovel.tables import paper, table
 from autonovel.tables.as_today import settings_held
 from runs import TINY, autonovel, journal
@@ -131,6 +133,45 @@ def test_runs_of_a_recipe_of_ones_own_that_was_edited_between_them_are_never_ave
     ]
     told = table.markdown(table.collect([tmp_path]))
     assert "| mine (b) | ranking statistics |" in told and "- `mine` (b): joint.bce=True joint.k=5" in told
+
+
+@pytest.mark.parametrize(
+    ("runs", "names"),
+    [
+        ([[], ["joint.weight=7.0"]], ["mine"]),  # which the recipe says itself
+        ([["joint.weight=7.0"], ["joint.lr=0.2"]], ["mine", "mine joint.lr=0.2"]),  # each tells of the other
+        ([[], ["joint.weight=8.0"]], ["mine", "mine joint.weight=8.0"]),
+        ([[], ["joint.weight=7.0", "joint.lr=0.2"]], ["mine", "mine joint.lr=0.2"]),
+        ([["joint.weight=7.0"], ["joint.weight=7.0"]], ["mine joint.weight=7.0"]),  # nobody knows what the recipe says
+        ([[], ["preset=paper", "joint.weight=7.0"]], ["mine", "mine joint.weight=7.0 preset=paper"]),
+        ([["preset=paper"], ["joint.weight=7.0"]], ["mine joint.weight=7.0", "mine preset=paper"]),
+    ],
+)
+def test_what_a_recipe_of_ones_own_says_itself_is_no_change(
+    tmp_path: Path, runs: list[list[str]], names: list[str]
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "cifar10-fast"\n[run]\nsystems = ["rankstats"]\n[joint]\nweight = 7\n')
+    for seed, sets in enumerate(runs):
+        loaded = recipe.load(str(mine), sets)
+        settings, changed = settings_held(loaded.recipe), loaded.changed
+        one = result(seed, 0.5, "mine", settings=settings, changed=changed)
+        (tmp_path / f"seed-{seed}.json").write_text(json.dumps(one))
+    assert [row.recipe for row in table.rows(table.collect([tmp_path]))] == names
+    assert sorted(study.label for study in studies(runs_of([tmp_path]))) == names
+
+
+def test_what_follows_from_a_change_is_compared_with_what_the_recipe_says(tmp_path: Path) -> None:
+    """Joint training says k for incremental learning too, for which this recipe has another one."""
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "cifar10-fast"\n[run]\nsystems = ["rankstats-incremental"]\n[incremental]\nk = 7\n')
+    scores = {"rankstats-incremental": {"acc": 0.5, "nmi": 0.5, "ari": 0.5}}
+    for seed, k in enumerate((None, 10, 7)):
+        loaded = recipe.load(str(mine), {} if k is None else {"joint.k": k})
+        one = result(seed, 0.5, "mine", settings=settings_held(loaded.recipe), changed=loaded.changed, systems=scores)
+        (tmp_path / f"seed-{seed}.json").write_text(json.dumps(one))
+    found = {row.recipe: row.seeds for row in table.rows(table.collect([tmp_path]))}
+    assert found == {"mine": (0, 2), "mine joint.k=10": (1,)}
 
 
 def test_old_new_all_stand_in_one_row_and_above_the_table_how_they_are_matched() -> None:

@@ -19,7 +19,7 @@ from autonovel.studies.parts import RESULTS as MEAN
 from autonovel.studies.side_by_side import LOG
 from autonovel.studies.variants import ABLATIONS, SWEPT, with_effect
 from autonovel.tables.as_today import as_today, recipe_today
-from autonovel.tables.edited import Version, said_otherwise, versions
+from autonovel.tables.edited import Version, beyond_the_recipe, said_otherwise, versions
 from autonovel.tables.naming import changes_in_words
 from autonovel.tables.other_images import CHECKSUM, images_told
 from autonovel.words import short_commit
@@ -154,8 +154,9 @@ def _on(run: Run, images: dict[str, str]) -> Run:
 
 def _held_against(run: Run, others: list[Version]) -> Run:
     usual = recipe.default_values()  # of what studies vary: the full method
-    otherwise = said_otherwise(run.settings, run.changed, others, run.systems)
-    return replace(run, changed=run.changed | {k: v for k, v in otherwise.items() if k not in VARIED or v != usual[k]})
+    given = beyond_the_recipe(run.settings, run.changed, others)
+    otherwise = said_otherwise(run.settings, given, others, run.systems)
+    return replace(run, changed=given | {k: v for k, v in otherwise.items() if k not in VARIED or v != usual[k]})
 
 
 def _of_results(file: Path, results: dict[str, Any]) -> Run:

@@ -22,14 +22,13 @@ def told_apart(results: Sequence[Results]) -> list[Results]:
     out: list[Results] = []
     others = versions((r["recipe"], r["settings"], r.get("changed") or {}) for r in results if r.get("settings"))
     for one in results:
-        held, given = one.get("settings"), one.get("changed") or {}
+        held, of_recipe = one.get("settings"), others.get(one["recipe"], [])
         if not held:
             out.append(one)
             continue
-        differs = {
-            system: said_otherwise(held, given, others.get(one["recipe"], ()), [system]) for system in one["systems"]
-        }
-        parts = in_parts(one, differs)
+        given = beyond_the_recipe(held, one.get("changed") or {}, of_recipe)
+        differs = {system: said_otherwise(held, given, of_recipe, [system]) for system in one["systems"]}
+        parts = in_parts(one | {"changed": given}, differs)
         out += [part | ({"changed": given | own, "given": given} if own else {}) for own, part in parts] or [one]
     return out
 
@@ -45,6 +44,29 @@ def versions(runs: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -
         if name not in packaged:
             found.setdefault(name, {})[json.dumps([held, changed], sort_keys=True, default=str)] = held, changed
     return {name: [*of_recipe.values()] for name, of_recipe in found.items()}
+
+
+def beyond_the_recipe(held: Mapping[str, Any], changed: Mapping[str, Any], others: Sequence[Version]) -> dict[str, Any]:
+    """Return the settings that a caller changed, but for those that the recipe says itself.
+
+    These are told by the ``others``: all in which nobody said them have them so, and with them what follows from them.
+    """
+    if "preset" in changed:  # from which all follows
+        return dict(changed)
+    return {key: value for key, value in changed.items() if not _said_by_the_recipe(key, held, changed, others)}
+
+
+def _said_by_the_recipe(
+    key: str, held: Mapping[str, Any], changed: Mapping[str, Any], others: Sequence[Version]
+) -> bool:
+    decided = {k: v for k, v in held.items() if _named([key], k) and (k == key or k not in changed)}
+    untold = [
+        {k: other[k] for k in decided if k in other}
+        for other, there in others
+        if "preset" not in there and not any(_named(there, k) for k in decided)
+    ]
+    told = [one for one in untold if one]
+    return told != [] and all(one.items() <= decided.items() for one in told)
 
 
 def said_otherwise(
