@@ -56,6 +56,7 @@ def run(folder: Path, images: Path, way: tuple[str, int, str], shared: Path, who
     loader, workers, cache = way
     chosen: dict[str, Any] = {} if whole else dict(SHORT)
     chosen |= {"data.source": "folder", "data.loader": loader, "data.workers": workers, "run.report": False}
+    chosen |= {"count.new_classes": "5"}
     chosen |= {"data.cache": str(shared) if cache == "shared" else cache, "run.systems": [system]}
     sets = [word for key, value in chosen.items() for word in ("--set", f"{key}={json.dumps(value)}")]
     command = [sys.executable, "-m", "autonovel", "run", "demo", "--data", str(images), "--out", str(folder)]

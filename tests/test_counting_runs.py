@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from autonovel import Discoverer, evaluation, record
-from autonovel.counting.counting import sampled, taken, wanted, why_taken
+from autonovel.counting.counting import begun_with, sampled, taken, wanted, why_taken
 from autonovel.counting.words import in_words
 from autonovel.data import sources
 from autonovel.errors import UsageError
@@ -254,6 +254,13 @@ def test_a_run_from_before_there_was_a_count_is_still_taken_up(make_images: Any,
     other = load(str(TINY), ["count.new_classes=3"]).recipe
     with pytest.raises(UsageError, match=r"count\.new_classes"):
         record.begin(tmp_path, other, 0, torch.device("cpu"), images, 2, ["autonovel"], {})
+
+
+def test_a_run_goes_on_with_the_number_it_was_begun_with(tmp_path: Path) -> None:
+    assert begun_with(tmp_path) == 0
+    for told, number in ((None, 0), (5, 5)):
+        write_json(tmp_path / "run.json", {"n_new": told})
+        assert begun_with(tmp_path) == number
 
 
 def test_what_is_wanted() -> None:

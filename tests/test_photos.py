@@ -231,7 +231,8 @@ def test_variants_of_a_run_take_its_features_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     photos = write_photos(tmp_path / "photos")
-    sets = [*SHORT, f"data.path={photos}", 'run.systems=["rankstats"]', "data.workers=1", "run.report=false"]
+    sets = [*SHORT, f"data.path={photos}", 'run.systems=["rankstats"]', "data.workers=1", "run.report=false",
+            "count.new_classes=2"]  # fmt: skip
     run_recipe("photos", tmp_path / "run", 0, sets, Manner("cpu", keep_going=True))
     capsys.readouterr()
 
@@ -256,7 +257,8 @@ def test_variants_of_a_run_take_its_features_over(
 def test_a_folder_of_photos_from_end_to_end(tmp_path: Path) -> None:
     root = write_photos(tmp_path / "photos")
     changes = [word for change in SHORT for word in ("--set", change)]
-    done = autonovel("run", "photos", "--data", root, "--out", tmp_path / "run", "--device", "cpu", *changes)
+    done = autonovel("run", "photos", "--data", root, "--new-classes", 2, "--out", tmp_path / "run", "--device",
+                     "cpu", *changes)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "features of images: done" in done.stdout
     results = json.loads((tmp_path / "run" / "results.json").read_text())
@@ -282,7 +284,8 @@ DEEP = ["data.size=40", "supervised.epochs=1", "supervised.batch_size=8", "joint
 def test_the_last_blocks_are_trained_and_the_others_left_alone(tmp_path: Path, model: Model) -> None:
     root = write_photos(tmp_path / "photos")
     changes = [word for change in (*DEEP, "run.trials=0") for word in ("--set", change)]  # so the first delivers
-    done = autonovel("run", "photos-deep", "--data", root, "--out", tmp_path / "run", "--device", "cpu", *changes)
+    done = autonovel("run", "photos-deep", "--data", root, "--new-classes", 2, "--out", tmp_path / "run", "--device",
+                     "cpu", *changes)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "features of images" not in done.stdout  # nothing was computed beforehand
     results = json.loads((tmp_path / "run" / "results.json").read_text())

@@ -437,7 +437,8 @@ def test_features_of_a_pretrained_network_are_taken_over(tmp_path: Path, monkeyp
     from test_photos import SHORT, write_photos
 
     photos = write_photos(tmp_path / "photos")
-    sets = [*SHORT, f"data.path={photos}", 'run.systems=["rankstats-incremental"]', "data.workers=1"]
+    sets = [*SHORT, f"data.path={photos}", 'run.systems=["rankstats-incremental"]', "data.workers=1",
+            "count.new_classes=2"]  # fmt: skip
     run_recipe("photos", tmp_path / "run", 0, sets, Manner("cpu", keep_going=True))
     run = open_run(tmp_path / "run")
     pile = [row["id"] for row in run.rows() if not row["given_label"]]

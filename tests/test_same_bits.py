@@ -16,7 +16,7 @@ from image_files import write_digits
 from runs import TINY, journal
 
 QUICK = ["run.report=false", "run.parallel=false", "pretrain.epochs=2", "supervised.epochs=2", "joint.epochs=2"]
-QUICK += ["run.systems=rankstats-incremental", "data.source=folder", "data.per_class=0"]
+QUICK += ["run.systems=rankstats-incremental", "data.source=folder", "data.per_class=0", "count.new_classes=5"]
 
 
 def digest(tensors: dict[str, Any]) -> str:

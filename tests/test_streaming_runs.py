@@ -24,7 +24,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(digits: Path, folder: Path, loader: str, *more: str) -> list[object]:
-    sets = ["data.source=folder", f"data.loader={loader}", "data.workers=2"]
+    sets = ["data.source=folder", "count.new_classes=5", f"data.loader={loader}", "data.workers=2"]
     given = [part for text in sets for part in ("--set", text)]
     return ["run", TINY, "--data", digits, "--out", folder, "--device", "cpu", *given, *more]
 

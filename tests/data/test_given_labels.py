@@ -30,13 +30,19 @@ def digits() -> ImageSet:
     )
 
 
-def over(images: ImageSet, test: ImageSet | None = None, junk: set[str] | None = None, **changed: str | None):
+def over(
+    images: ImageSet,
+    test: ImageSet | None = None,
+    junk: set[str] | None = None,
+    n_new: int = 2,
+    **changed: str | None,
+):
     """Lay labels over ``images``: as they are, but for ``changed`` ones, by their ids behind an underscore."""
     now = {
         name: images.class_names[y] if y >= 0 else None for name, y in zip(images.ids, images.y.tolist(), strict=True)
     }
     now |= {name.removeprefix("_"): label for name, label in changed.items()}
-    return GivenLabels(now, frozenset(junk or ())).over(images, test)
+    return GivenLabels(now, frozenset(junk or ())).over(images, test, n_new)
 
 
 def test_labels_of_a_person_go_before_those_of_the_source() -> None:
@@ -59,6 +65,8 @@ def test_true_classes_follow_by_majority() -> None:
     assert found.truth.tolist() == [{0: 1, 1: 2, 2: 0, 3: 3}[int(name) % 4] for name in found.ids]
     assert test.truth.tolist() == found.truth.tolist() and test.class_names == found.class_names
     assert test.y.tolist() == [number if number < 3 else -1 for number in test.truth.tolist()]
+    found, _, n_new = over(digits(), n_new=0, _02="Zebra", _10="Zebra")
+    assert found.new_names == ("d",) and n_new == 0, "the truth of images whose source says no number is for scores"
 
 
 def test_a_class_with_the_name_of_a_true_one_is_that_class() -> None:
@@ -84,17 +92,17 @@ def test_without_truth_test_images_are_scored_only_by_names() -> None:
 
 def test_where_every_image_has_a_label_there_is_nothing_to_score() -> None:
     labels = {name: "e" if int(name) % 4 > 1 else "ab"[int(name) % 4] for name in digits().ids}
-    found, _, n_new = GivenLabels(labels).over(digits(), None)
+    found, _, n_new = GivenLabels(labels).over(digits(), None, 2)
     assert not found.unlabelled.any() and found.truth is None and n_new == 0 and found.notes == ()
 
 
 def test_images_that_are_not_named_stay_and_named_ones_may_be_gone() -> None:
-    found, _, _ = GivenLabels({"02": "e", "99": "e", "98": None}).over(digits(), None)
+    found, _, _ = GivenLabels({"02": "e", "99": "e", "98": None}).over(digits(), None, 2)
     assert found.class_names == ("a", "b", "e") and found.y.tolist()[:4] == [0, 1, 2, -1]
     assert "2 images in labels.csv are gone and left out: 99, 98" in found.notes
     assert "15 images are not in labels.csv and are taken as their source has them" in found.notes
     with pytest.raises(InputError, match="none of the 1 images"):
-        GivenLabels({"99": "e"}).over(digits(), None)
+        GivenLabels({"99": "e"}).over(digits(), None, 2)
 
 
 def test_a_known_class_without_images_is_no_class() -> None:

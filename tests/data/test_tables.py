@@ -206,7 +206,7 @@ def test_a_run_on_a_table_can_be_evaluated_looked_at_and_exported(tmp_path: Path
     )
     run = tmp_path / "run"
     sets = ("pretrain.epochs=1", "supervised.epochs=1", "joint.epochs=2", "run.systems=rankstats-incremental",
-            "data.source=table", "data.per_class=0")  # fmt: skip
+            "data.source=table", "data.per_class=0", "count.new_classes=5")  # fmt: skip
     quick = ["--keep-going", *(word for one in sets for word in ("--set", one))]
     done = autonovel("run", TINY, "--data", digits / "list.csv", "--out", run, *quick)
     assert done.returncode == 0, done.stderr

@@ -113,7 +113,7 @@ def _tables(place: Path) -> Iterator[Parser]:
     labels = place / "labels" / "labels.csv"
     images, _, _ = listing.problem(*folder.load(truth.parent), small, 0)
     given = b"id,label,status\nx.png,fox,\ncat/c.png,,junk\ndog/d.png,'=dog,\n"
-    yield Parser("labels.csv", "lines", [given], placed(labels, lambda: GivenLabels.read(labels).over(images, None)))
+    yield Parser("labels.csv", "lines", [given], placed(labels, lambda: GivenLabels.read(labels).over(images, None, 0)))
     lists = [b"a.png\nb.png\r\n\n", b"a.png\0b\nc.png\0", b"\xef\xbb\xbfx\n"]
     yield Parser("list of paths", "lines", lists, lambda content: list(listed(io.BytesIO(content))))
 

@@ -106,7 +106,7 @@ def train_run(
     console, settings, ranks = console or Console(), loaded.recipe, together or ALONE
     chosen = devices.pick(manner.device)
     train, test, of_source = sources.load(settings, seed, folder, carried.labels if carried else None)
-    n_new = counting.wanted(settings, of_source)
+    n_new = counting.wanted(settings, of_source or (counting.begun_with(folder) if manner.resume else 0))
     check_problem(train, n_new, settings)
     display = TerminalDisplay(console)
     how = (manner.keep_going, manner.started, manner.stages, ranks)

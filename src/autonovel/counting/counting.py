@@ -4,6 +4,7 @@ import json
 import math
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -32,6 +33,15 @@ def wanted(settings: Recipe, of_source: int) -> int | None:
     if asked == PUBLISHED:
         return paper.stored_estimate(settings.data.source, settings.data.alphabet or settings.data.subset)
     return None if asked == AUTO else int(asked) if asked else of_source
+
+
+def begun_with(folder: Path) -> int:
+    """Return the number of new classes of the run in ``folder``; 0 where there is none, or it is still to be counted.
+
+    Runs once took it from the table of truth of a person's own files; these go on with it.
+    """
+    path = folder / "run.json"
+    return int(read_json(path).get("n_new") or 0) if path.exists() else 0
 
 
 def number_of_new_classes(job: Job) -> int:

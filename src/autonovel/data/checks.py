@@ -104,6 +104,8 @@ def _check_classes(images: ImageSet, n_new: int) -> None:
         )
     if n_new < 2:
         problem = f"is {n_new}; it must be at least 2" if n_new else "is not known"
+        if images.new_names and not n_new:
+            problem += f" (the {len(images.new_names)} of the true classes are for scoring alone)"
         raise InputError(
             f"the number of new classes {problem}. Give it with --new-classes N (n_new in Python), or let it be "
             "estimated: --new-classes auto."

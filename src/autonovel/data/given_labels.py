@@ -77,8 +77,11 @@ class GivenLabels:
                 for name, label in self.labels.items())  # fmt: skip
         return "".join(map(line, [COLUMNS, *rows])).encode()
 
-    def over(self, train: ImageSet, test: ImageSet | None) -> Relabelled:
-        """Return training and test images under these labels, and the number of new classes (0: nobody knows)."""
+    def over(self, train: ImageSet, test: ImageSet | None, n_new: int) -> Relabelled:
+        """Return training and test images under these labels, and the number of new classes (0: nobody knows).
+
+        Nobody does where the source says of none of its ``n_new``: the truth is for scoring alone.
+        """
         notes = self._checked(train)
         given = [self.labels.get(name, _label(train, row)) for row, name in enumerate(train.ids)]
         kept = torch.tensor([name not in self.junk for name in train.ids])
@@ -93,7 +96,8 @@ class GivenLabels:
         )
         labelled = labelled if kept.all() else labelled.rows(kept.nonzero()[:, 0])
         truth = None if train.truth is None else train.truth[kept]
-        return _renumbered(labelled, truth, train, test)
+        labelled, test = _renumbered(labelled, truth, train, test)
+        return labelled, test, len(labelled.new_names) if n_new else 0
 
     def _checked(self, train: ImageSet) -> tuple[str, ...]:
         """Return what to say of images that are here and not there, or the other way round."""
@@ -118,18 +122,20 @@ def _label(images: ImageSet, row: int) -> str | None:
     return images.class_names[number] if number >= 0 else None
 
 
-def _renumbered(labelled: ImageSet, truth: Tensor | None, source: ImageSet, test: ImageSet | None) -> Relabelled:
+def _renumbered(
+    labelled: ImageSet, truth: Tensor | None, source: ImageSet, test: ImageSet | None
+) -> tuple[ImageSet, ImageSet | None]:
     """Return ``labelled`` and ``test`` with true classes numbered as the known classes are now, for scoring alone."""
     discovers = bool(labelled.unlabelled.any())
     if not discovers and test is None:  # no clusters that the truth could score
-        return replace(labelled, truth=None, new_names=()), None, 0
+        return replace(labelled, truth=None, new_names=()), None
     named = test if source.truth is None and test is not None else source
     true = named.class_names + named.new_names if named.truth is not None else ()
     match, why = _counterparts(labelled, truth, true) if true else ({}, "")
     notes = labelled.notes
     if match is None:
         labelled = replace(labelled, truth=None, new_names=(), notes=(*notes, f"{why}, so nothing is scored"))
-        return labelled, None, 0
+        return labelled, None
     others = tuple(name for place, name in enumerate(true) if place not in match)
     spare = iter(range(labelled.n_known, labelled.n_known + len(others)))
     numbers = torch.tensor([match[place] if place in match else next(spare) for place in range(len(true))])
@@ -142,7 +148,7 @@ def _renumbered(labelled: ImageSet, truth: Tensor | None, source: ImageSet, test
         moved = numbers[test.truth]
         y = torch.where(moved < labelled.n_known, moved, -1)
         test = replace(test, y=y, truth=moved, class_names=labelled.class_names, new_names=others)
-    return labelled, test, len(labelled.new_names)
+    return labelled, test
 
 
 def _counterparts(labelled: ImageSet, truth: Tensor | None, true: tuple[str, ...]) -> tuple[dict[int, int] | None, str]:

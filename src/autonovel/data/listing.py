@@ -45,7 +45,11 @@ class Listing:
 
 
 def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tuple[ImageSet, ImageSet | None, int]:
-    """Return the training set, the test set (or None) and the number of new classes (0 where nobody knows)."""
+    """Return the training set, the test set (or None) and the number of new classes (0 where nobody knows).
+
+    The number is that of the classes in which the source itself has its images; what a table of truth holds is for
+    scoring alone.
+    """
     if not data.size:
         raise UsageError("image files have many sizes: say to which they are scaled, such as --set data.size=64.")
     if data.new or data.first_new:
@@ -83,7 +87,8 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
         ids_are_paths=True,
         notes=train.notes,
     )
-    return problem, _test_set(test, problem, data) if test is not None else None, len(new)
+    told = 0 if None in train.labels else len(new)
+    return problem, _test_set(test, problem, data) if test is not None else None, told
 
 
 def workers(data: Data) -> int:

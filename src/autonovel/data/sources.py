@@ -77,7 +77,7 @@ def load(
     train, test, n_new = _of_source(settings, seed)
     if labels is None and settings.data.labels:
         labels = GivenLabels.read((folder or Path()) / settings.data.labels)
-    return labels.over(train, test) if labels is not None else (train, test, n_new)
+    return labels.over(train, test, n_new) if labels is not None else (train, test, n_new)
 
 
 def check_counts(data: Data, train: LabelledImages, test: LabelledImages | None) -> None:

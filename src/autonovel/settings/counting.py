@@ -11,7 +11,8 @@ class Count(Section):
     """How many new classes there are."""
 
     new_classes: str = setting("", "number of new classes: a number, auto (estimate it), published (DTC's stored "
-                               "estimate, where there is one), or empty (what the source of images says)")  # fmt: skip
+                               "estimate, where there is one), or empty (what the source of images says: a benchmark, "
+                               "or class folders, but never a table of truth)")  # fmt: skip
     most: int = setting(100, "largest number of new classes considered", DTC, low=2)
     features: str = setting("metric", "metric: features of stages 1 and 2, scaled by how images of one known class "
                             "differ; pretrained: likewise, of stage 1 alone; plain: those of stage 2 as they are",
