@@ -19,6 +19,7 @@ from autonovel import Discoverer, open_run, recipe
 from autonovel.commands.refine import next_name, refine
 from autonovel.commands.training import run_recipe
 from autonovel.data import sources
+from autonovel.data.given_labels import GivenLabels
 from autonovel.editing import edits
 from autonovel.editing.edited import EditedRun
 from autonovel.editing.refining import named_by_a_person
@@ -417,6 +418,19 @@ def test_files_that_were_moved_are_refined(run_on_files: Path, tmp_path: Path) -
     assert rows["3/3-0001.png"]["given_label"] == "4" and rows["unlabelled/late.png"]["given_label"] == ""
     with (after / "labels.csv").open(newline="") as file:
         assert sum(row["status"] == "junk" for row in csv.DictReader(file)) == 2
+
+
+def test_a_file_that_cannot_be_read_does_not_keep_a_run_from_having_a_label_for_every_image(
+    run_on_files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(run_on_files / "run", tmp_path / "run"))
+    after = go_on(run, every=True, data=run_on_files / "digits")
+    assert "are not in" not in capsys.readouterr().out
+    assert json.loads((after / "run.json").read_text())["primary"] == "known-only"
+    assert rows_of(after / "discovery.csv")["unlabelled/torn.png"]["status"].startswith("unreadable: ")
+    labels = GivenLabels.read(after / "labels.csv")
+    assert labels.unreadable == {"unlabelled/torn.png"} and "unlabelled/torn.png" not in labels.labels
+    assert labels.content() == (after / "labels.csv").read_bytes()
 
 
 def test_the_command_refines_files_and_its_folder_can_be_moved(run_on_files: Path, tmp_path: Path) -> None:

@@ -8,10 +8,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from autonovel.data import ImageSet
+from autonovel.data.folder import everything
 from autonovel.data.given_labels import GivenLabels
+from autonovel.data.listing import problem
 from autonovel.errors import InputError, UsageError
+from autonovel.settings import Data
 
 Make = Callable[..., ImageSet]
 NAMES = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\0"), min_size=1, max_size=6)
@@ -103,6 +107,18 @@ def test_images_that_are_not_named_stay_and_named_ones_may_be_gone() -> None:
     assert "15 images are not in labels.csv and are taken as their source has them" in found.notes
     with pytest.raises(InputError, match="none of the 1 images"):
         GivenLabels({"99": "e"}).over(digits(), None, 2)
+
+
+def test_a_file_that_could_not_be_read_is_tried_once_more(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png", "c.png"):
+        Image.new("L", (4, 4)).save(tmp_path / name)
+    (tmp_path / "b.png").write_bytes(b"torn")
+    train, _, _ = problem(everything(tmp_path), None, Data(source="folder", size=4, path=str(tmp_path)), 0)
+    given = GivenLabels({"a.png": "x"}, unreadable=frozenset({"b.png", "c.png"}))
+    found, _, _ = given.over(train, None, 0)
+    assert found.ids == ("a.png", "c.png") and found.y.tolist() == [0, -1] and found.notes == ()
+    assert found.unreadable == {"b.png": "not a JPEG, PNG, WebP, BMP, TIFF or GIF image"}
+    assert len(found.images) == 2
 
 
 def test_a_known_class_without_images_is_no_class() -> None:

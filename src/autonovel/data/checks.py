@@ -71,11 +71,13 @@ def _check_network(recipe: Recipe) -> None:
 
 def _check_nothing_to_discover(images: ImageSet, n_new: int | None) -> None:
     _check_known(images)
-    unlabelled = int(images.unlabelled.sum())
+    unlabelled = images.unlabelled.nonzero()[:, 0].tolist()
     if unlabelled or n_new != 0:
+        such = f" (such as {images.ids[unlabelled[0]]})" if unlabelled else ""
+        asked = "the number of" if n_new is None else n_new
         raise UsageError(
-            f"run.systems is {KNOWN_ONLY}, which discovers nothing, but {unlabelled} images are unlabelled and "
-            f"{'the number of' if n_new is None else n_new} new classes asked for. Choose another system."
+            f"run.systems is {KNOWN_ONLY}, which discovers nothing, but {len(unlabelled):,} images are "
+            f"unlabelled{such} and {asked} new classes asked for. Choose another system."
         )
 
 

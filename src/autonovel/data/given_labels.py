@@ -1,9 +1,10 @@
 """Labels that a person gave after a run, laid over what the source says of its images.
 
     id,label,status
-    photos/1.jpg,fox,      of the class fox from now on, whatever it was before
-    photos/2.jpg,,         still to be discovered
-    photos/3.jpg,,junk     left out, with a row of its own in discovery.csv
+    photos/1.jpg,fox,         of the class fox from now on, whatever it was before
+    photos/2.jpg,,            still to be discovered
+    photos/3.jpg,,junk        left out, with a row of its own in discovery.csv
+    photos/4.jpg,,unreadable  could not be read before; tried once more, and then as its source has it
 
 Images that the table does not name are as their source has them.
 """
@@ -18,12 +19,13 @@ import torch
 from torch import Tensor
 
 from autonovel.data.imageset import ImageSet
+from autonovel.data.streamed import FilePixels
 from autonovel.errors import InputError, UsageError
 from autonovel.spreadsheet import harmless, line, plain_rows
 from autonovel.storage.run_folder import LABELS
 
 COLUMNS = ("id", "label", "status")
-JUNK = "junk"
+JUNK, UNREADABLE = "junk", "unreadable"
 FEW = 3  # named one by one
 
 Relabelled = tuple[ImageSet, ImageSet | None, int]
@@ -36,11 +38,13 @@ class GivenLabels:
     Attributes:
         labels: class of each image by id, None for those to be discovered.
         junk: ids of images that belong nowhere.
+        unreadable: ids of files that could not be read.
         place: where this was read from or will be written to, for messages.
     """
 
     labels: Mapping[str, str | None]
     junk: frozenset[str] = frozenset()
+    unreadable: frozenset[str] = frozenset()
     place: str = LABELS
 
     @classmethod
@@ -60,22 +64,26 @@ class GivenLabels:
             raise InputError(f"{path} cannot be read ({error}).") from error
         if not {"id", "label"} <= set(columns):
             raise InputError(f"{path} has the columns {', '.join(columns) or 'none'}; it needs id and label.")
-        read: dict[str, tuple[str, bool]] = {}  # label, and whether it is junk
+        read: dict[str, tuple[str, str]] = {}  # label and status
         for number, row in enumerate(rows, 2):
             name, label, status = (row.get(column) or "" for column in COLUMNS)
-            if status not in ("", JUNK):
-                raise InputError(f"line {number} of {path} has the status {status!r}; it can be {JUNK} or blank.")
-            said = "" if status else label, bool(status)
+            if status not in ("", JUNK, UNREADABLE):
+                raise InputError(
+                    f"line {number} of {path} has the status {status!r}; it can be {JUNK}, {UNREADABLE} or blank."
+                )
+            said = "" if status else label, status
             if read.setdefault(name, said) != said:
                 raise InputError(f"{path} names {name} twice, and not alike. Keep one of the two lines.")
-        labels = {name: None if junk else label or None for name, (label, junk) in read.items()}
-        return cls(labels, frozenset(name for name, (_, junk) in read.items() if junk), str(path))
+        labels = {name: label or None for name, (label, status) in read.items() if status != UNREADABLE}
+        junk, lost = (frozenset(name for name in read if read[name][1] == status) for status in (JUNK, UNREADABLE))
+        return cls(labels, junk, lost, str(path))
 
     def content(self) -> bytes:
         """Return the table as a file holds it."""
         rows = ((harmless(name), harmless(label or ""), JUNK if name in self.junk else "")
                 for name, label in self.labels.items())  # fmt: skip
-        return "".join(map(line, [COLUMNS, *rows])).encode()
+        lost = ((harmless(name), "", UNREADABLE) for name in sorted(self.unreadable))
+        return "".join(map(line, [COLUMNS, *rows, *lost])).encode()
 
     def over(self, train: ImageSet, test: ImageSet | None, n_new: int) -> Relabelled:
         """Return training and test images under these labels, and the number of new classes (0: nobody knows).
@@ -84,7 +92,8 @@ class GivenLabels:
         """
         notes = self._checked(train)
         given = [self.labels.get(name, _label(train, row)) for row, name in enumerate(train.ids)]
-        kept = torch.tensor([name not in self.junk for name in train.ids])
+        lost = self._still_unreadable(train)
+        kept = torch.tensor([name not in self.junk and name not in lost for name in train.ids])
         names = tuple(sorted({label for label, stays in zip(given, kept.tolist(), strict=True) if stays and label}))
         number = {name: place for place, name in enumerate(names)}
         labelled = replace(
@@ -92,6 +101,7 @@ class GivenLabels:
             y=torch.tensor([-1 if label is None else number.get(label, -1) for label in given], dtype=torch.int64),
             class_names=names,
             notes=(*train.notes, *notes),
+            unreadable={**train.unreadable, **lost},
             junk=(*train.junk, *(name for name in train.ids if name in self.junk)),
         )
         labelled = labelled if kept.all() else labelled.rows(kept.nonzero()[:, 0])
@@ -99,13 +109,20 @@ class GivenLabels:
         labelled, test = _renumbered(labelled, truth, train, test)
         return labelled, test, len(labelled.new_names) if n_new else 0
 
+    def _still_unreadable(self, train: ImageSet) -> dict[str, str]:
+        """Return why, by id, of the files that could not be read before and still cannot: they are no images."""
+        rows = [row for row, name in enumerate(train.ids) if name in self.unreadable]
+        if not rows or not isinstance(train.images, FilePixels):
+            return {}
+        return {train.ids[row]: reason for row, reason in train.images.decode(rows).broken}
+
     def _checked(self, train: ImageSet) -> tuple[str, ...]:
         """Return what to say of images that are here and not there, or the other way round."""
-        there, here = set(self.labels), {*train.ids, *train.unreadable}
+        there, here = {*self.labels, *self.unreadable}, {*train.ids, *train.unreadable}
         gone, more = [name for name in self.labels if name not in here], len(set(train.ids) - there)
-        if len(gone) == len(there):
+        if len(gone) == len(self.labels):
             raise InputError(
-                f"none of the {len(there):,} images in {self.place} is here. Say where they lie with --data DIR."
+                f"none of the {len(gone):,} images in {self.place} is here. Say where they lie with --data DIR."
             )
         notes = []
         if gone:

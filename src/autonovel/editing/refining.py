@@ -69,7 +69,8 @@ class Refinement:
             for name, number in zip(sorting.ids, sorting.class_of.tolist(), strict=True)
             if number != UNREADABLE
         }
-        return GivenLabels(labels, frozenset(sorting.ids[row] for row in sorting.members(JUNK)))
+        junk, lost = (frozenset(sorting.ids[row] for row in sorting.members(kind)) for kind in (JUNK, UNREADABLE))
+        return GivenLabels(labels, junk, lost)
 
 
 def refinement(run: EditedRun, confirm: Sequence[str], every: bool, n_edits: int | None = None) -> Refinement:
