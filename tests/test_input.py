@@ -23,6 +23,7 @@ from autonovel.data import (
 )
 from autonovel.data.arrays import label_numbers
 from autonovel.data.checks import check_problem
+from autonovel.data.given_labels import GivenLabels
 from autonovel.data.splits import choose_classes, first_of_each_class, hold_out
 from autonovel.errors import InputError, UsageError
 from autonovel.settings import Data, Recipe
@@ -308,6 +309,31 @@ def test_a_share_of_every_class_is_held_out(fraction: float, held: int) -> None:
         assert numbers(part) == sorted(numbers(part))  # in the order of the source
         assert part.labels.tolist() == [number % 4 for number in numbers(part)]  # rows stay together
         assert part.names == NAMES
+
+
+def test_ids_are_places_in_the_whole_source() -> None:
+    train, test = hold_out(first_of_each_class(labelled_images(), 6), 0.3, seed=1)
+    assert test is not None
+    for part in (train, test):
+        found = known_and_new(part, ("bee",), ("cat", "dog"))
+        assert [int(name) for name in found.ids] == numbers(found)
+        assert found.rows(torch.tensor([2, 1])).ids == (found.ids[2], found.ids[1])
+
+
+def test_images_are_found_by_the_ids_that_earlier_runs_numbered_anew() -> None:
+    part, _ = hold_out(labelled_images(), 0.3, seed=1)
+    found = known_and_new(part, ("bee",), ("dog",))
+    former = tuple(f"{row:06d}" for row, label in enumerate(part.labels.tolist()) if label in (1, 3))
+    assert former != found.ids == found.as_named_in(found.ids).ids == found.as_named_in(former[1:]).ids
+    assert found.as_named_in(former).ids == former
+    whole = known_and_new(labelled_images(), ("bee",), ("dog",))
+    assert whole.as_named_in(former) is whole
+    labels = {name: "dog" if part.labels[int(name)] == 3 else "bee" for name in former}
+    named, _, _ = GivenLabels(labels).over(found, None, 1)
+    assert named.ids == former and named.class_names == ("bee", "dog") and named.notes == ()
+    assert [NAMES[number] for number in part.labels[[int(name) for name in former]]] == [
+        named.class_names[y] for y in named.y.tolist()
+    ]
 
 
 def test_a_share_of_nothing_holds_nothing_out() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from autonovel import open_run
 from runs import autonovel, environment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +40,8 @@ def test_the_correcting_examples_run_as_printed(finished: Path) -> None:
         assert done.returncode == 0, (line, done.stderr)
     assert (place.parent / "digits.csv").exists()
     before = len((place / "demo-seed0" / "edits.jsonl").read_text().splitlines())
-    program = example("open_run").replace("003341", "000242")  # the run here has fewer images than the demo's
+    name = open_run(place / "demo-seed0").found.ids[242]  # the run here has fewer images than the demo's
+    program = example("open_run").replace("003341", name)
     subprocess.run([sys.executable, "-c", program], cwd=place.parent, env=environment(), check=True)
     kinds = [json.loads(line)["edit"] for line in (place / "demo-seed0" / "edits.jsonl").read_text().splitlines()]
     assert kinds[before:] == ["rename", "move", "split", "undo"]

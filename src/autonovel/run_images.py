@@ -83,6 +83,7 @@ class RunImages:
         from autonovel.data import sources
 
         train, _, _ = sources.load(self.settings, int(self.run.facts["seed"]))
+        train = train.as_named_in([row["id"] for row in self.run.table])
         return train.images, train.ids
 
     @property

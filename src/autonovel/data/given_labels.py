@@ -90,6 +90,7 @@ class GivenLabels:
 
         Nobody does where the source says of none of its ``n_new``: the truth is for scoring alone.
         """
+        train = train.as_named_in(self.labels)
         notes = self._checked(train)
         given = [self.labels.get(name, _label(train, row)) for row, name in enumerate(train.ids)]
         lost = self._still_unreadable(train)

@@ -1,6 +1,6 @@
 """ImageSet: the one form in which images reach the method, wherever they came from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -30,6 +30,7 @@ class ImageSet:
         sums: n×8 uint8, checksums of the single images' pixels, where they come from files.
         ids_are_paths: whether each id is the path of a file, relative to the input folder.
         notes: what a person should know of how the files were listed.
+        former_ids: ids in runs of earlier versions, which numbered images anew where a source was not taken whole.
     """
 
     images: Tensor | Streamed
@@ -44,6 +45,7 @@ class ImageSet:
     sums: Tensor | None = None
     ids_are_paths: bool = False
     notes: tuple[str, ...] = ()
+    former_ids: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.images)
@@ -65,6 +67,11 @@ class ImageSet:
         names = self.class_names + self.new_names
         return names + tuple(f"class {number}" for number in range(len(names), int(self.truth.max()) + 1))
 
+    def as_named_in(self, run: Collection[str]) -> "ImageSet":
+        """Return all images of a run under the ids that ``run`` has for them, current or former ones."""
+        former = {*self.former_ids} == {*run} != {*self.ids}
+        return replace(self, ids=self.former_ids, former_ids=()) if former else self
+
     def rows(self, rows: Tensor) -> "ImageSet":
         """Return the images ``rows``, with what is known of them."""
         images: Tensor | Streamed
@@ -78,6 +85,7 @@ class ImageSet:
             images=images,
             y=self.y[rows],
             ids=tuple(self.ids[row] for row in rows.tolist()),
+            former_ids=tuple(self.former_ids[row] for row in rows.tolist()) if self.former_ids else (),
             truth=None if self.truth is None else self.truth[rows],
             sums=None if self.sums is None else self.sums[rows],
         )

@@ -13,11 +13,24 @@ from autonovel.settings import Data
 
 @dataclass(frozen=True)
 class LabelledImages:
-    """What a benchmark's source delivers: all images with all labels."""
+    """What a benchmark's source delivers: all images with all labels.
+
+    Attributes:
+        images: n×c×h×w uint8.
+        labels: number of each image's class.
+        names: of the classes.
+        places: of each image in the source, where these are some of its images; None: they are all.
+    """
 
     images: Tensor
     labels: Tensor
     names: tuple[str, ...]
+    places: Tensor | None = None
+
+    def rows(self, rows: Tensor) -> "LabelledImages":
+        """Return the images ``rows``, numbers or a mask, which keep their places in the source."""
+        places = torch.arange(len(self.labels)) if self.places is None else self.places
+        return LabelledImages(self.images[rows], self.labels[rows], self.names, places[rows])
 
 
 def first_of_each_class(source: LabelledImages, count: int) -> LabelledImages:
@@ -25,8 +38,7 @@ def first_of_each_class(source: LabelledImages, count: int) -> LabelledImages:
     if count <= 0:
         return source
     chosen = [(source.labels == number).nonzero()[:count, 0] for number in range(len(source.names))]
-    rows = torch.cat(chosen).sort().values
-    return LabelledImages(source.images[rows], source.labels[rows], source.names)
+    return source.rows(torch.cat(chosen).sort().values)
 
 
 def hold_out(source: LabelledImages, fraction: float, seed: int) -> tuple[LabelledImages, LabelledImages | None]:
@@ -39,8 +51,7 @@ def hold_out(source: LabelledImages, fraction: float, seed: int) -> tuple[Labell
         mask[members[chosen[: min(count, len(members) - 1)]]] = True  # a class never disappears from either
     if not mask.any():
         return source, None
-    kept, held = (LabelledImages(source.images[m], source.labels[m], source.names) for m in (~mask, mask))
-    return kept, held
+    return source.rows(~mask), source.rows(mask)
 
 
 def choose_classes(names: tuple[str, ...], data: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -82,11 +93,17 @@ def known_and_new(source: LabelledImages, known: tuple[str, ...], new: tuple[str
     truth = torch.tensor([number.get(name, -1) for name in source.names])[source.labels]
     chosen = truth >= 0
     truth = truth[chosen]
+    rows = chosen.nonzero()[:, 0]
     return ImageSet(
         images=source.images if chosen.all() else source.images[chosen],
         y=torch.where(truth < len(known), truth, -1),
-        ids=tuple(f"{row:06d}" for row in chosen.nonzero()[:, 0].tolist()),  # its place in the source
+        ids=_numbered(rows if source.places is None else source.places[rows]),  # its place in the source
         class_names=known,
         truth=truth,
         new_names=new,
+        former_ids=() if source.places is None else _numbered(rows),
     )
+
+
+def _numbered(places: Tensor) -> tuple[str, ...]:
+    return tuple(f"{place:06d}" for place in places.tolist())

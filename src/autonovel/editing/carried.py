@@ -89,4 +89,4 @@ class Carried:
                 return None
             rows = torch.tensor([row for row in range(len(images)) if row not in seen.broken], dtype=torch.int64)
             images = replace(images.rows(rows), fingerprint=seen.fingerprint)
-        return images.ids if sameness.same_images(facts, images) else None
+        return images.as_named_in(self.labels.labels).ids if sameness.same_images(facts, images) else None
