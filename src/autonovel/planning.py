@@ -116,16 +116,18 @@ def check_wish(wish: Wish) -> None:
 def _check_pile(found: Inventory) -> None:
     """Refuse piles in which nothing can be discovered."""
     if found.images == 0:
-        raise InputError(f"there is no readable image in {found.root}; {WHAT_IS_READ}.")
+        raise InputError(f"there is no readable image in {found.place}; {WHAT_IS_READ}.")
     if len(found.classes) < 2:
+        how = "Fill in the label of some images of each" if found.table else "Sort some images into a folder per class"
         raise InputError(
-            f"{found.root} has {len(found.classes)} known class{'' if len(found.classes) == 1 else 'es'}; at least two "
-            f"are needed, since they teach what makes a class. Sort some images into a folder per class.{_meant(found)}"
+            f"{found.place} has {len(found.classes)} known class{'' if len(found.classes) == 1 else 'es'}; at least "
+            f"two are needed, since they teach what makes a class. {how}.{_meant(found)}"
         )
     if found.unlabelled < FEWEST:
+        put = "Put them loose into the folder, or into unlabelled/ inside it"
         raise InputError(
-            f"{found.root} has {of_images(found.unlabelled)} to be discovered, and at least {FEWEST} are needed. Put "
-            f"them loose into the folder, or into unlabelled/ inside it.{_meant(found)}"
+            f"{found.place} has {of_images(found.unlabelled)} to be discovered, and at least {FEWEST} are needed. "
+            f"{'Leave their label blank' if found.table else put}.{_meant(found)}"
         )
 
 
@@ -222,7 +224,8 @@ def _beware(found: Inventory) -> tuple[str, ...]:
     if len(found.classes) < FEW_CLASSES:
         said.append(
             f"{len(found.classes)} known classes are few to learn from what makes a class, and too few to try out "
-            "which method is better; sort some images of further classes into folders."
+            f"which method is better; {'label' if found.table else 'sort'} some images of further classes"
+            f"{'' if found.table else ' into folders'}."
         )
     typical = median(found.classes.values())
     if typical < FEW_IMAGES:

@@ -10,9 +10,11 @@ from PIL import Image
 
 from autonovel import recipe
 from autonovel.data import ImageSet, sources
+from autonovel.data.inventory import inventory_of
 from autonovel.data.table import listing_of, moved, root_of, source_of
 from autonovel.editing.edited import EditedRun
 from autonovel.errors import InputError, UsageError
+from autonovel.planning import Wish, plan
 from autonovel.run_images import RunImages
 from image_files import write_digits
 from runs import TINY, autonovel
@@ -175,6 +177,33 @@ def test_metadata_in_a_folder(root: Path) -> None:
     train, _, _ = load(root)
     assert labels(train) == {"1.png": None, "5.png": None, "in/2.png": "in", "in/3.png": "in", "in/größe, 4.png": "in"}
     assert train.unreadable == {"in/gone.png": "No such file or directory"}
+
+
+def test_labels_that_look_like_a_slip_are_told_of(tmp_path: Path) -> None:
+    names = [f"{n}.png" for n in range(7)]
+    write(tmp_path, *names)
+    labels = ["fox", "Fox", "fox", "NA", "n/a", "", "owl"]
+    lines = [",".join(pair) for pair in zip(names, labels, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["path,label", *lines]))
+    train, _, _ = load(tmp_path / "t.csv")
+    assert train.class_names == ("Fox", "NA", "fox", "n/a", "owl"), "the meaning stays as it is"
+    taken = "is taken for a known class, of 1 image. If it says that their class is not known, leave their label blank"
+    assert train.notes[:2] == (f"'NA' {taken}", f"'n/a' {taken}")
+    assert train.notes[2].startswith("'Fox' (1) and 'fox' (2) differ in capital letters alone")
+    assert len(train.notes) == 3
+
+
+def test_a_table_is_called_by_its_name_and_gets_the_advice_for_tables(tmp_path: Path) -> None:
+    write(tmp_path, "1.png", "2.png", "3.png")
+    place = tmp_path / "t.csv"
+    place.write_text("path,label\n1.png,a\n2.png,b\n3.png,NA\n")
+    found = inventory_of(place)
+    assert found.told()[0].startswith(f"{place}: 3 images") and found.root == str(tmp_path)
+    with pytest.raises(InputError, match=r"t\.csv has 0 images to be discovered.*Leave their label blank\.$"):
+        plan(found, Wish())
+    place.write_text("path,label\n1.png,a\n2.png,\n3.png,\n")
+    with pytest.raises(InputError, match=r"t\.csv has 1 known class;.*Fill in the label of some images"):
+        plan(inventory_of(place), Wish())
 
 
 def test_the_right_source_is_found(root: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from autonovel.data.decode import UnreadableError, quiet
 from autonovel.data.files import WHOLE, FileTable
+from autonovel.data.folder import COMPANIONS
 from autonovel.data.headers import Header, read_header
 from autonovel.data.listing import Listing
 from autonovel.data.memory import gigabytes
@@ -75,6 +76,7 @@ class Inventory:
         duplicates: files with the same bytes.
         notes: what else a person should know.
         seconds: that it took.
+        table: that says which class files have; nothing where their folders do.
     """
 
     root: str
@@ -95,6 +97,12 @@ class Inventory:
     duplicates: Duplicates
     notes: tuple[str, ...]
     seconds: float
+    table: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return what a person calls these files by: their folder, or the table that names them."""
+        return self.table if self.table and Path(self.table).name not in COMPANIONS else self.root
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -102,7 +110,7 @@ class Inventory:
 
     def told(self) -> list[str]:
         """Return lines for a terminal."""
-        lines = [f"{self.root}: {of_images(self.images)}, {gigabytes(self.size)}"]
+        lines = [f"{self.place}: {of_images(self.images)}, {gigabytes(self.size)}"]
         if self.smallest and self.median and self.largest:
             small, middle, large = (f"{width}×{height}" for width, height in (self.smallest, self.median, self.largest))
             lines.append(f"  sizes: {small} to {large}, median {middle}" if small != large else f"  size: all {small}")
@@ -176,6 +184,7 @@ def take(train: Listing, test: Listing | None = None, display: Display | None = 
         duplicates=_duplicates(train.labels, table, list(headers), display or Silent()),
         notes=train.notes,
         seconds=time.monotonic() - start,
+        table=str(train.table or ""),
     )
 
 

@@ -30,6 +30,7 @@ class Listing:
         unreadable: files that cannot even be listed: why, by id.
         notes: what a person should know of how they were listed.
         known: names of the known classes where the source itself says them (empty: settings choose).
+        table: that says which class files have, where there is one.
     """
 
     root: Path
@@ -38,6 +39,7 @@ class Listing:
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    table: Path | None = None
 
     def rows(self, chosen: list[int]) -> "Listing":
         """Return the files ``chosen``."""
@@ -58,7 +60,7 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
             "folder are to be discovered. Leave both empty."
         )
     if not train.entries:
-        raise InputError(f"there are no images in {train.root}; {WHAT_IS_READ}.")
+        raise InputError(". ".join([f"there are no images in {train.root}; {WHAT_IS_READ}", *train.notes]) + ".")
     names = tuple(sorted({label for label in train.labels if label is not None}))
     unknown = [name for name in data.known if name not in names]
     if unknown:

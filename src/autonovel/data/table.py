@@ -14,7 +14,7 @@ import os
 import posixpath
 from pathlib import Path
 
-from autonovel.data import folder
+from autonovel.data import class_notes, folder
 from autonovel.data.cells import ENDINGS, read_cells
 from autonovel.data.files import WHOLE, Entry
 from autonovel.data.listing import Listing
@@ -148,7 +148,8 @@ class _Rows:
 
     def _listing(self, names: list[str]) -> Listing:
         labels = [self.labels[name][0] or None for name in names]
-        return Listing(self.root, [self.entries[name] for name in names], labels, {}, tuple(self.notes))
+        notes = (*self.notes, *class_notes.on_names(labels, "leave their label blank"))
+        return Listing(self.root, [self.entries[name] for name in names], labels, {}, notes, table=self.place)
 
 
 def _words(said: tuple[str, str]) -> str:
@@ -179,7 +180,8 @@ def _of_folder(place: Path, table: Path) -> Listings:
         notes += (f"{table} does not name {len(others):,} images of the folder ({named}); they are to be discovered",)
     pairs = [*zip(train.entries, train.labels, strict=True), *((entry, None) for entry in others)]
     pairs.sort(key=lambda pair: pair[0].id)
-    whole = Listing(place, [entry for entry, _ in pairs], [label for _, label in pairs], found.unreadable, notes)
+    labels = [label for _, label in pairs]
+    whole = Listing(place, [entry for entry, _ in pairs], labels, found.unreadable, notes, table=table)
     return whole, test
 
 
