@@ -54,6 +54,20 @@ def test_samples_are_images_with_or_without_a_class(root: Path) -> None:
     assert torch.equal(torch.cat(list(train.images.split(2))), torch.from_numpy(PICTURES[:5]).permute(0, 3, 1, 2))
 
 
+def test_images_with_a_second_dot_in_their_names_are_told_of(root: Path) -> None:
+    train, _, _ = load(root)
+    assert train.unreadable == {}, "a picture beside that of its sample"
+    assert "1 image with a second dot was not taken (01.tar/1.seg.png)" in train.notes[0]
+    write(root / "02.tar", {f"2024.05.{k}.png": png(k) for k in range(3)})
+    train, _, _ = load(root)
+    assert len(train) == 5 and set(train.unreadable) == {f"02.tar/2024.05.{k}.png" for k in range(3)}
+    assert "4 images with a second dot were not taken" in train.notes[0] and "up to the first dot" in train.notes[0]
+    for shard in ("00.tar", "01.tar"):
+        (root / shard).unlink()
+    with pytest.raises(InputError, match=r"3 images with a second dot .*02\.tar/2024\.05\.0\.png"):
+        load(root)
+
+
 def test_shards_of_test_images(root: Path) -> None:
     write(root / "test" / "0.tar", {"9.png": png(5), "9.cls": b"dog"})
     train, test, _ = load(root)

@@ -1,7 +1,8 @@
 """Tar files in the layout of WebDataset, read by position: listed once, then every image is one seek and one read.
 
 A sample is the members that share a name up to the first dot: ``0001.jpg`` is an image, ``0001.cls`` beside it the
-name (or number) of its class.  Without a ``.cls`` an image is to be discovered.  Shards in ``test/`` are for testing.
+name (or number) of its class.  A member with further dots is no image: ``0001.seg.png`` belongs to the sample too, and
+is told of.  Without a ``.cls`` an image is to be discovered.  Shards in ``test/`` are for testing.
 Local shards need the standard library alone.  Shards elsewhere (https://, s3:// and so on) are copied to
 ``data.cache`` first, by the package webdataset: reading them in place would tie batches to the order of the files.
 """
@@ -10,16 +11,21 @@ import hashlib
 import os
 import shutil
 import tarfile
+from collections.abc import Collection
 from pathlib import Path
 
+from autonovel.data import class_notes
 from autonovel.data.decode import is_image
-from autonovel.data.files import Entry
+from autonovel.data.files import Entry, printable
 from autonovel.data.listing import Listing
 from autonovel.errors import InputError, UsageError
 from autonovel.extras import installing
 from autonovel.storage import writing
+from autonovel.words import counted, listed
 
 TEST = "test"
+SECOND_DOT = "its name has a second dot, so that it is part of a sample without an image"
+FEW = 3  # named one by one
 LABEL = "cls"
 WHOLE_FILES = (tarfile.REGTYPE, tarfile.AREGTYPE)  # members that lie in the tar file as they are; sparse ones do not
 
@@ -44,6 +50,7 @@ def load(place: str, cache: str) -> tuple[Listing, Listing | None]:
 def _listing(root: Path, shards: list[str]) -> Listing:
     images: dict[str, Entry] = {}
     labels: dict[str, str] = {}
+    dotted: dict[str, str] = {}  # samples by their members that end like an image but have further dots
     for shard in shards:
         status = (root / shard).stat()
         try:
@@ -58,7 +65,10 @@ def _listing(root: Path, shards: list[str]) -> Listing:
                     sample = f"{shard}/{folder}/{stem}" if folder else f"{shard}/{stem}"
                     if extension == LABEL:
                         labels[sample] = _text(tar, member)
-                    elif is_image(f"{stem or 'x'}.{extension}") and "." not in extension:
+                    elif is_image(f"{stem or 'x'}.{extension}"):
+                        if "." in extension:
+                            dotted[printable(f"{shard}/{member.name}")] = sample
+                            continue
                         place = (member.offset_data, member.size, status.st_mtime_ns)
                         _add(images, sample, Entry(f"{shard}/{member.name}", shard, *place))
         except (tarfile.TarError, EOFError) as error:
@@ -66,7 +76,21 @@ def _listing(root: Path, shards: list[str]) -> Listing:
                 f"{root / shard} is not a whole, uncompressed tar file ({error}). Make or fetch it anew."
             ) from error
     order = sorted(images, key=lambda sample: images[sample].id)
-    return Listing(root, [images[sample] for sample in order], [labels.get(sample) for sample in order])
+    found = [labels.get(sample) for sample in order]
+    lost = dict.fromkeys((name for name, sample in dotted.items() if sample not in images), SECOND_DOT)
+    notes = class_notes.on_names(found, f"leave out the member that ends in .{LABEL}")
+    return Listing(root, [images[sample] for sample in order], found, lost, (*_told(dotted), *notes))
+
+
+def _told(dotted: Collection[str]) -> tuple[str, ...]:
+    """Return what to say of members that end like images but were not taken for the image of their sample."""
+    if not dotted:
+        return ()
+    return (
+        f"{counted(len(dotted), 'image with a second dot was', 'images with a second dot were')} not taken "
+        f"({listed([*dotted], most=FEW)}): up to the first dot a name is that of a sample, behind it stands what is "
+        "there of it. Rename those that are samples of their own",
+    )
 
 
 def _add(images: dict[str, Entry], sample: str, entry: Entry) -> None:
