@@ -169,6 +169,25 @@ def test_a_run_inside_the_folder_is_none_of_its_classes(root: Path) -> None:
     assert after.ids == before.ids and after.class_names == before.class_names
 
 
+def test_folders_in_class_folders_and_folders_without_images_are_told_of(root: Path) -> None:
+    write(root, "Aves/crow/1.png", "Aves/owl/a/1.png", "unlabelled/b/1.png", "runs/one/1.png")
+    (root / "runs" / "one" / "run.json").write_text("{}")
+    (root / "empty" / "inside").mkdir(parents=True)
+    train, _, _ = load(root)
+    assert train.class_names == ("Aves", "cat", "dog") and train.notes == (
+        "Aves holds the sub-folders crow, owl; all of it counts as one class",
+        "dog holds the sub-folder more; all of it counts as one class",
+        "the folder empty holds no images and is no class",
+    )
+
+
+def test_a_class_that_is_called_unknown_is_told_of(root: Path) -> None:
+    write(root, "Unknown/1.png", "Unknown/2.png")
+    train, _, _ = load(root)
+    assert train.class_names == ("Unknown", "cat", "dog")
+    assert "'Unknown' is taken for a known class, of 2 images" in train.notes[-1] and "unlabelled/" in train.notes[-1]
+
+
 def test_the_pile_may_be_spelled_with_capitals(root: Path) -> None:
     (root / "unlabelled").rename(root / "Unlabelled")
     assert load(root)[0].class_names == ("cat", "dog")

@@ -10,6 +10,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from autonovel.data import class_notes
 from autonovel.data.decode import is_image
 from autonovel.data.files import WHOLE, Entry, printable
 from autonovel.data.listing import TRUTH, Listing
@@ -36,7 +37,7 @@ def load(root: Path) -> tuple[Listing, Listing | None]:
     found = _Found(root)
     train = found.listing([entry for entry in found.entries if not entry.id.startswith(TEST + "/")], 0)
     test = found.listing([entry for entry in found.entries if entry.id.startswith(TEST + "/")], 1)
-    train = replace(train, unreadable=train.unreadable | found.closed, notes=found.notes())
+    train = replace(train, unreadable=train.unreadable | found.closed, notes=found.notes() + _class_notes(found, train))
     return train, test if test.entries else None
 
 
@@ -53,6 +54,13 @@ def everything(root: Path) -> Listing:
     return replace(listed, labels=labels, unreadable=listed.unreadable | found.closed, notes=found.notes())
 
 
+def _class_notes(found: "_Found", train: Listing) -> tuple[str, ...]:
+    """Return what to say of class folders, as they are and as they are called."""
+    ids = (entry.id for entry, label in zip(train.entries, train.labels, strict=True) if label is not None)
+    put = f"put these images loose into the folder, or into {UNLABELLED[0]}/ inside it"
+    return class_notes.on_folders(ids, found.class_folders()) + class_notes.on_names(train.labels, put)
+
+
 def _class(name: str, depth: int) -> str | None:
     """Return the class folder in a relative path, None for images to be discovered."""
     parts = name.split("/")
@@ -66,6 +74,8 @@ class _Found:
         entries: the image files, in no order.
         closed: folders that cannot be looked into: why, by their path in the folder.
         others: files that are no images by their names.
+        folders: that lie in it.
+        with_runs: those of them in which runs of ours lie.
     """
 
     def __init__(self, root: Path) -> None:
@@ -73,6 +83,8 @@ class _Found:
         self.entries: list[Entry] = []
         self.closed: dict[str, str] = {}
         self.others: list[str] = []
+        self.folders: list[str] = []
+        self.with_runs: set[str] = set()
         seen = set()
         for folder, folders, files in os.walk(root, followlinks=True, onerror=self._closed):
             status = os.stat(folder)
@@ -82,9 +94,12 @@ class _Found:
             seen.add((status.st_dev, status.st_ino))
             if folder != str(root) and "run.json" in files:  # a run of ours, whose pictures are none of the person's
                 folders.clear()
+                self.with_runs.add(self._inside(folder).split("/")[0])
                 continue
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             inside = self._inside(folder)
+            if inside == ".":
+                self.folders = list(folders)
             for name in files:
                 self._add(os.path.join(folder, name), name if inside == "." else f"{inside}/{name}")
 
@@ -112,6 +127,11 @@ class _Found:
         named = sorted((entry for entry in entries if is_text(entry.id)), key=lambda entry: entry.id)
         odd = {printable(entry.id): "its name is not valid UTF-8" for entry in entries if not is_text(entry.id)}
         return Listing(self.root, named, [_class(entry.id, depth) for entry in named], odd)
+
+    def class_folders(self) -> list[str]:
+        """Return the folders that should be classes."""
+        names = {*map(printable, self.folders)} - {TEST, *self.with_runs, *self.closed}
+        return [name for name in names if name.lower() not in UNLABELLED]
 
     def notes(self) -> tuple[str, ...]:
         """Return what to say of files that are not looked at."""
