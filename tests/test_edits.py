@@ -23,6 +23,7 @@ from autonovel.editing.edits import (
     replay,
 )
 from autonovel.editing.sorting import JUNK, UNREADABLE, EditError, Sorting
+from autonovel.spreadsheet import harmless
 
 
 def found() -> Sorting:
@@ -131,6 +132,16 @@ def test_undo_takes_back_the_last_edit_in_force() -> None:
     assert in_force(made) == []
     with pytest.raises(EditError, match="no edit left"):
         in_force([*made, Undo()])
+
+
+def test_images_and_classes_may_be_called_as_our_csv_files_call_them() -> None:
+    ids = ["=laptop/Bild 10 ü.jpg", "'+odd", "b"]
+    sorting = Sorting.found(ids, [0, 0, 1], ["=laptop", "-b"], 0)
+    for row, name in enumerate(ids):
+        assert sorting.rows([name]).tolist() == sorting.rows([harmless(name)]).tolist() == [row]
+    assert sorting.number("=laptop") == sorting.number("'=laptop") == 0 and sorting.number("'-b") == 1
+    with pytest.raises(EditError, match="no image '=b"):
+        sorting.rows(["'=b"])
 
 
 def test_images_need_one_name_each() -> None:

@@ -193,6 +193,17 @@ def test_labels_that_look_like_a_slip_are_told_of(tmp_path: Path) -> None:
     assert len(train.notes) == 3
 
 
+def test_names_that_a_spreadsheet_would_compute_may_have_their_apostrophe(tmp_path: Path) -> None:
+    write(tmp_path, "=a/1.png", "-2.png", "'=3.png")
+    rows = ["'=a/1.png,'=fox", "-2.png,=fox", "'=3.png,owl"]
+    (tmp_path / "t.csv").write_text("\n".join(["path,label", *rows]))
+    train, _, _ = load(tmp_path / "t.csv")
+    assert train.ids == ("'=3.png", "-2.png", "=a/1.png") and train.class_names == ("=fox", "owl")
+    (tmp_path / "truth.csv").write_text("path,label\n'-2.png,'=fox\n'=3.png,owl\n")
+    train, _, _ = load(tmp_path, source="folder")
+    assert train.new_names == ("=fox", "owl")
+
+
 def test_a_table_is_called_by_its_name_and_gets_the_advice_for_tables(tmp_path: Path) -> None:
     write(tmp_path, "1.png", "2.png", "3.png")
     place = tmp_path / "t.csv"

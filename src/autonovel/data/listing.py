@@ -15,6 +15,7 @@ from autonovel.data.streamed import FilePixels
 from autonovel.errors import InputError, UsageError
 from autonovel.launch import launch
 from autonovel.settings import Data
+from autonovel.spreadsheet import plain
 
 TRUTH = "truth.csv"
 
@@ -174,10 +175,10 @@ def _true_labels(train: Listing, data: Data) -> list[str | None]:
                 f"data.truth is {data.truth}, which is not a file; give a CSV with the columns path,label."
             )
         return list(train.labels)
-    told = _read_truth(path)
+    ids = {entry.id for entry in train.entries} | set(train.unreadable)
+    told = {name if name in ids else plain(name): plain(label) for name, label in _read_truth(path).items()}
     true = [label if label is not None else told.get(entry.id) for entry, label in
             zip(train.entries, train.labels, strict=True)]  # fmt: skip
-    ids = {entry.id for entry in train.entries} | set(train.unreadable)
     strangers = [name for name in told if name not in ids]
     if strangers:
         raise InputError(

@@ -19,6 +19,7 @@ from autonovel.data.cells import ENDINGS, read_cells
 from autonovel.data.files import WHOLE, Entry
 from autonovel.data.listing import Listing
 from autonovel.errors import InputError, UsageError
+from autonovel.spreadsheet import plain
 
 METADATA = ("metadata.csv", "metadata.parquet")
 PATHS = ("path", "file_name")
@@ -98,7 +99,7 @@ class _Rows:
             if not row[column]:
                 raise InputError(f"{where} of {place} has no {column}. Fill it in, or remove the line.")
             entry = self._entry(row[column])
-            said = row.get(LABEL, ""), self._split(row.get(SPLIT, ""), where)
+            said = plain(row.get(LABEL, "")), self._split(row.get(SPLIT, ""), where)
             if self.labels.setdefault(entry.id, said) != said:
                 before = self.labels[entry.id]
                 raise InputError(
@@ -119,8 +120,11 @@ class _Rows:
             self.notes.append(f"{place} names {repeated:,} files more than once, alike; each was taken once")
 
     def _entry(self, path: str) -> Entry:
-        """Return the file at ``path``, absolute or below the table's folder; a missing one is found out on reading."""
-        for spelling in dict.fromkeys((path, path.replace("\\", "/"))):
+        """Return the file at ``path``, absolute or below the table's folder; a missing one is found out on reading.
+
+        It may be spelled as on Windows, or as the CSV files that autonovel writes spell a name.
+        """
+        for spelling in dict.fromkeys((path, path.replace("\\", "/"), plain(path))):
             name = _relative(spelling, self.root)
             try:
                 status = os.stat(os.path.join(self.root, name))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from autonovel.errors import UsageError
 from autonovel.setting_values import nearest
+from autonovel.spreadsheet import plain
 from autonovel.words import listed
 
 JUNK = -1  # the class number of images that belong nowhere
@@ -78,27 +79,31 @@ class Sorting:
         return matrix
 
     def rows(self, images: Iterable[str]) -> NDArray[np.int64]:
-        """Return the rows of ``images``, or say which of them are not there or have no class to leave."""
-        wanted = list(images)
+        """Return the rows of ``images``, or say which of them are not there or have no class to leave.
+
+        An image may also be called as a CSV file of ours calls it.
+        """
+        wanted = {name: name if name in self.index else plain(name) for name in images}
         if not wanted:
             raise EditError("no image was named. Name at least one by its id, the first column of discovery.csv.")
-        missing = [name for name in wanted if name not in self.index]
+        missing = [name for name, own in wanted.items() if own not in self.index]
         if missing:
             raise EditError(
                 f"this run has no image {listed(missing, most=3)}. Images are named by their id, the first column of "
                 "discovery.csv."
             )
-        rows = np.unique(np.array([self.index[name] for name in wanted], dtype=np.int64))
+        rows = np.unique(np.array([self.index[own] for own in wanted.values()], dtype=np.int64))
         unreadable = [self.ids[row] for row in rows[self.class_of[rows] == UNREADABLE]]
         if unreadable:
             raise EditError(f"{unreadable[0]} could not be read, so it is in no class and cannot be moved.")
         return rows
 
     def number(self, name: str | int) -> int:
-        """Return the number of the class called ``name``, or numbered so."""
-        for number, called in self.names.items():
-            if called == name:
-                return number
+        """Return the number of the class called ``name``, also as a CSV file of ours calls it, or numbered so."""
+        for wanted in (name, plain(str(name))):
+            for number, called in self.names.items():
+                if called == wanted:
+                    return number
         digits = str(name).lstrip("#")
         if digits.isdecimal() and len(digits) < 10 and int(digits) in self.names:
             return int(digits)
