@@ -283,6 +283,23 @@ def test_wrong_options_are_told(run: EditedRun, tmp_path: Path, to: str, files: 
 
 
 @pytest.mark.parametrize(
+    ("to", "name", "words"),
+    [
+        ("csv", "t.txt", r"t\.txt is to be CSV, but its name ends in \.txt. Choose one that ends in \.csv"),
+        ("onnx", "m.zip", r"ONNX model.*\.onnx"),
+        ("labelstudio", "ls.json", r"labelstudio is a folder.*Leave \.json out"),
+        ("folders", "sorted.ZIP", "is a folder"),
+    ],
+)
+def test_a_name_that_ends_like_something_else_is_refused(
+    run: EditedRun, tmp_path: Path, to: str, name: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        export_run(run.folder, to, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(
     ("name", "tidy"),
     [
         ("a/b\\c", "a_b_c"),

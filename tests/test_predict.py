@@ -213,6 +213,15 @@ def test_every_file_has_its_row_in_its_place(finished: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names are always text there")
+def test_tabs_part_the_cells_of_a_file_that_is_called_so(finished: Path, tmp_path: Path) -> None:
+    Image.new("L", (9, 7), 50).save(tmp_path / "a.png")
+    Image.new("L", (9, 7), 50).save(tmp_path / "b\tc.png")
+    for name in ("p.tsv", "p.csv"):
+        predict(finished, tmp_path / "a.png", tmp_path / "b\tc.png", to=str(tmp_path / name))
+    with (tmp_path / "p.tsv").open(newline="") as tabs, (tmp_path / "p.csv").open(newline="") as commas:
+        assert list(csv.reader(tabs, delimiter="\t")) == list(csv.reader(commas))
+
+
 def test_names_that_are_no_text_are_read(finished: Path, tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/later-\xff.png")
     Image.new("L", (9, 7), 50).save(tmp_path / "x.png")
@@ -326,7 +335,9 @@ def test_what_is_wrong_is_said(finished: Path, tmp_path: Path, monkeypatch: pyte
         ([], {}, ["--from FILE"]),
         (["nowhere"], {}, ["no file or folder nowhere"]),
         ([tmp_path / "empty"], {}, ["no images in", ".jpg"]),
-        ([tmp_path / "a.png"], {"form": "xml"}, ["xml", "csv, jsonl"]),
+        ([tmp_path / "a.png"], {"form": "xml"}, ["xml", "csv, tsv, jsonl"]),
+        ([tmp_path / "a.png"], {"to": str(tmp_path / "new.xlsx")}, ["new.xlsx is to be CSV", "ends in .csv"]),
+        ([tmp_path / "a.png"], {"to": str(tmp_path / "new.tsv"), "form": "jsonl"}, [".jsonl or .ndjson"]),
         ([tmp_path / "a.png"], {"to": str(tmp_path)}, ["a folder"]),
         ([tmp_path / "a.png"], {"to": str(tmp_path / "old.csv")}, ["already exists", "--overwrite"]),
         ([], {"listing": str(tmp_path / "no.txt")}, ["no.txt cannot be read"]),

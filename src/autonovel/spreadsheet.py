@@ -12,7 +12,7 @@ TEXTS = frozenset(  # the columns that hold words of a person; all others are nu
     ("id", "path", "status", "given_label", "class_name", "second_class", "nearest_known", "found_class", "label")
 )
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
-_SPECIAL = re.compile(r'[,"\r\n]')
+_SPECIAL = re.compile(r'[,\t"\r\n]')
 _GUARDED = re.compile(r"'+[=+\-@\t\r\n]")
 
 
@@ -31,23 +31,24 @@ def plain(text: str) -> str:
     return text[1:] if _GUARDED.match(text) else text
 
 
-def line(cells: Iterable[object]) -> str:
-    """Return a line of a CSV file; None is an empty cell.
+def line(cells: Iterable[object], between: str = ",") -> str:
+    """Return a line of a CSV file, or one with tabs ``between`` its cells; None is an empty cell.
 
     Python's own writer, told to end lines with a line feed, leaves a carriage return in a name unquoted, and every
     reader takes it for the end of the row.
     """
-    return ",".join(map(_quoted, ("" if cell is None else str(cell) for cell in cells))) + "\n"
+    return between.join(map(_quoted, ("" if cell is None else str(cell) for cell in cells))) + "\n"
 
 
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 
-def harmless_line(columns: Sequence[str], row: Mapping[str, object]) -> str:
+def harmless_line(columns: Sequence[str], row: Mapping[str, object], between: str = ",") -> str:
     """Return the line of a row, its words harmless."""
     cells = ((name, row.get(name)) for name in columns)
-    return line(harmless(cell) if name in TEXTS and isinstance(cell, str) else cell for name, cell in cells)
+    words = (harmless(cell) if name in TEXTS and isinstance(cell, str) else cell for name, cell in cells)
+    return line(words, between)
 
 
 def plain_rows(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:

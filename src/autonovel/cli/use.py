@@ -23,7 +23,8 @@ def add_use_commands(app: typer.Typer) -> None:
         ] = None,
         to: Annotated[str, typer.Option("--to", metavar="FILE", help="File to write; - is standard output.")] = "-",
         form: Annotated[
-            str | None, typer.Option("--format", metavar="csv|jsonl", help="Default: by the name of --to, else csv.")
+            str | None,
+            typer.Option("--format", metavar="csv|tsv|jsonl", help="Default: by the end of --to, else csv."),
         ] = None,
         device: Device = "auto",
         batch: Annotated[int, typer.Option("--batch", min=0, max=65536, help="Images at once; 0 chooses.")] = 0,

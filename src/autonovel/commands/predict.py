@@ -22,6 +22,7 @@ from autonovel.discovery import UNREADABLE
 from autonovel.editing.found import COLUMNS
 from autonovel.editing.sorting import JUNK_NAME
 from autonovel.errors import AutonovelError, InputError, RunFolderError, UsageError
+from autonovel.file_names import check_file
 from autonovel.launch import launch
 from autonovel.outcome import say
 from autonovel.predicting.progress import FilesProgress
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
     from autonovel.training.ranks import Ranks
 
 STANDARD = "-"
-FORMATS = ("csv", "jsonl")
+FORMATS = {  # what they are called, and how the names of their files end
+    "csv": ("CSV", (".csv",)),
+    "tsv": ("a table with tabs", (".tsv",)),
+    "jsonl": ("JSON lines", (".jsonl", ".ndjson")),
+}
 
 
 class StoppedError(AutonovelError):
@@ -58,17 +63,19 @@ def predict_files(
         paths: files and folders; ``-`` stands for a list on standard input.
         listing: file with a list of further paths; ``-`` is standard input.
         to: file to write; ``-`` is standard output.
-        form: ``csv`` or ``jsonl``; None goes by the name of ``to``.
+        form: one of ``FORMATS``; None goes by the name of ``to``.
         device: that computes.
         batch: images at once; 0 chooses.
         overwrite: replace the file ``to``.
     """
-    form = form or ("jsonl" if to.endswith((".jsonl", ".ndjson")) else "csv")
+    form = form or next((name for name, (_, ends) in FORMATS.items() if to.lower().endswith(ends)), "csv")
     asked, together = Asked(tuple(paths), listing), launch().world > 1
 
     def check() -> None:
         if form not in FORMATS:
             raise UsageError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}.")
+        if to != STANDARD:
+            check_file(Path(to), *FORMATS[form])
         if to != STANDARD and Path(to).is_dir():
             raise UsageError(f"--to is {to}, which is a folder; give the name of a file in it.")
         if to != STANDARD and Path(to).exists() and not overwrite:
@@ -250,8 +257,9 @@ class _Text(Protocol):
 def _rows_to(file: _Text, form: str) -> Callable[[list[dict[str, Any]]], None]:
     if form == "jsonl":
         return lambda rows: _write_lines(file, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    file.write(line(COLUMNS))
-    return lambda rows: _write_lines(file, (harmless_line(COLUMNS, _decimals(row)) for row in rows))
+    between = "\t" if form == "tsv" else ","
+    file.write(line(COLUMNS, between))
+    return lambda rows: _write_lines(file, (harmless_line(COLUMNS, _decimals(row), between) for row in rows))
 
 
 def _decimals(row: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from autonovel.editing.edited import open_run
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.export import fiftyone, folders, labelstudio, tables
 from autonovel.export.job import HOW, Export
+from autonovel.file_names import check_file, check_folder
 from autonovel.run_images import RunImages
 from autonovel.storage import writing
 
@@ -26,7 +27,7 @@ FORMATS: dict[str, Callable[[Export, Path], str]] = {
     "labelstudio": labelstudio.write,
     "onnx": _onnx,
 }
-SINGLE_FILES = ("csv", "onnx")
+SINGLE_FILES = {"csv": "CSV", "onnx": "an ONNX model"}  # all others are folders
 
 
 def export_run(
@@ -46,6 +47,10 @@ def export_run(
         raise UsageError(f"--to is {to!r}; choose one of {', '.join(FORMATS)}.")
     if files not in HOW:
         raise UsageError(f"--files is {files!r}; choose one of {', '.join(HOW)}.")
+    if to in SINGLE_FILES:
+        check_file(dest, SINGLE_FILES[to], (f".{to}",))
+    else:
+        check_folder(dest, f"an export to {to}")
     run = open_run(folder)
     images = RunImages(run, data)
     _check_place(dest, to, folder, images)
