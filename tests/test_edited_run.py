@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from autonovel import Discoverer, open_run
+from autonovel.commands.corrections import Correction
 from autonovel.data import sources
 from autonovel.editing import edits
 from autonovel.editing.edited import EditConflictError, EditedRun
 from autonovel.editing.found import found_classes
 from autonovel.editing.refining import refinement
 from autonovel.editing.sorting import JUNK, EditError
-from autonovel.errors import RunFolderError
+from autonovel.errors import RunFolderError, UsageError
 from autonovel.export import export_run
 from autonovel.recipe import restore
 from autonovel.report.subject import corrected
@@ -268,6 +269,19 @@ def test_a_loaded_discoverer_follows_the_edits(run: EditedRun) -> None:
         run.undo()
     back = Discoverer.load(run.folder)
     assert list(back.classes_) == list(plain.classes_) and back.predict(images).tolist() == answers.tolist()
+
+
+def test_the_command_that_takes_an_edit_back_can_be_pasted(
+    run: EditedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = run.folder.rename(tmp_path / "Meine Käfer 2024")
+    with Correction(place) as there:
+        there.rename("new-1", "beetle")
+    assert f"(autonovel undo '{place}' takes it back)" in capsys.readouterr().out
+    with Correction(place) as there:
+        there.undo()
+    with pytest.raises(UsageError, match=rf"autonovel rename '{place}' new-1 NAME"):
+        refinement(there, (), False)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What the correcting commands print: the edit in words, and the classes it touched."""
 
 import json
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +26,7 @@ class Correction:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             for edit in self.run.edits()[self.before :]:
-                hint = f" (autonovel undo {self.run.folder} takes it back)" if edit.in_force else ""
+                hint = f" (autonovel undo {shlex.quote(str(self.run.folder))} takes it back)" if edit.in_force else ""
                 print(f"Edit {edit.number}: {visible(edit.told)}.{hint}")
             if self.run.behind:
                 print(self.run.behind, file=sys.stderr)

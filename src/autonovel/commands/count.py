@@ -68,7 +68,7 @@ def _in_run(
     if not (folder / "run.json").exists():
         raise UsageError(
             f"{folder} is a folder, but not of a run. To count in a folder of images, name a recipe: "
-            f"autonovel count RECIPE --data {folder}."
+            f"autonovel count RECIPE --data {shlex.quote(str(folder))}."
         )
     if out is not None or seed is not None:
         raise UsageError(f"{folder} is a run with a folder and a seed of its own; leave --out and --seed away.")

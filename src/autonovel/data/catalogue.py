@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,7 +204,7 @@ def how_to_get(name: str, folder: Path) -> str:
     """Return the sentence that tells a person how to get the official files of ``name`` into ``folder``."""
     if DATASETS[name].on_request:
         return DATASETS[name].on_request.format(folder=folder)
-    return f"Get the official files with: autonovel data fetch {name} --to {folder}."
+    return f"Get the official files with: autonovel data fetch {name} --to {shlex.quote(str(folder))}."
 
 
 @contextlib.contextmanager

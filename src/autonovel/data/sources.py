@@ -1,6 +1,7 @@
 """Where a recipe's images come from, by name."""
 
 import json
+import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -94,7 +95,8 @@ def check_counts(data: Data, train: LabelledImages, test: LabelledImages | None)
             name, there, wanted = wrong[0]
             raise InputError(
                 f"{data.path} does not hold the published {split} images of {dataset.title}: of class {name} there are "
-                f"{there:,}, published are {wanted:,}. See `autonovel data check {data.source} {data.path}`. "
+                f"{there:,}, published are {wanted:,}. See `autonovel data check {data.source} "
+                f"{shlex.quote(data.path)}`. "
                 f"{how_to_get(data.source, Path(data.path))} For a trial on fewer images, set data.per_class."
             )
 

@@ -1,6 +1,7 @@
 """From a corrected run to the next one: which new classes a person confirmed, what each image is labelled with now."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -120,9 +121,10 @@ def _refuse(run: EditedRun, sorting: Sorting, new: list[int]) -> None:
     if not new:
         raise UsageError(f"{run.folder} has no new class with images, so there is nothing to confirm.")
     called = ", ".join(f"{sorting.names[number]} ({of_images(len(sorting.members(number)))})" for number in new)
+    place, first = shlex.quote(str(run.folder)), shlex.quote(sorting.names[new[0]])
     raise UsageError(
         f"no new class of {run.folder} is confirmed. Give a name to those that are right (autonovel review "
-        f"{run.folder}, or autonovel rename {run.folder} {sorting.names[new[0]]} NAME), or name them here with "
+        f"{place}, or autonovel rename {place} {first} NAME), or name them here with "
         f"--confirm CLASS, or confirm them all with --all. The new classes: {called}."
     )
 
@@ -138,9 +140,10 @@ def new_classes(found: Refinement, asked: str) -> str:
         return ""
     if len(found.left) == 1 and not asked:
         (name,), size = found.named(found.left), found.size(found.left)
+        said = shlex.quote(name)
         raise UsageError(
             f"only {name} ({of_images(size)}) is not confirmed, and one class cannot be told apart from itself. "
-            f"Confirm it too (--confirm {name}), mark it as junk (autonovel junk RUN --class {name}), or look for "
+            f"Confirm it too (--confirm {said}), mark it as junk (autonovel junk RUN --class {said}), or look for "
             "several classes in it (--new-classes 2, or auto)."
         )
     return asked or str(len(found.left))
