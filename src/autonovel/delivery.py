@@ -11,6 +11,7 @@ from autonovel.embedding import Embedding
 from autonovel.errors import AutonovelError, PicturesLostError
 from autonovel.extraction import shared_stages
 from autonovel.job import Job
+from autonovel.known_again import known_again
 from autonovel.networks import Model
 from autonovel.storage.documents import write_json
 from autonovel.systems import Found, new_class
@@ -52,6 +53,8 @@ def deliver(
         new_names = result.names[job.train.n_known :]
         results["agreement"] = agreement.between(primary, clusters, job.folder, others, new_names)
     results["choice"] = choosing.told(job.folder)
+    if again := known_again(found.embedding.z, result.class_id, job.train.n_known):
+        results["known_again"] = {result.names[new]: result.names[known] for new, known in again.items()}
     if failures:
         results["failed"] = {name: str(error) for name, error in failures.items()}
     doubts.tell_of_a_blind_classifier(job, primary, found.embedding)

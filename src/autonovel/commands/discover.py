@@ -80,7 +80,8 @@ def _outcome(folder: Path) -> list[str]:
     from autonovel.words import counted, listed, of_images
 
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
-    rows = [row for row in FoundRun(folder).table if not row["given_label"]]
+    run = FoundRun(folder)
+    rows = [row for row in run.table if not row["given_label"]]
     named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
     lines = [f"{len(classes)} new classes in {of_images(sum(bool(row['class_id']) for row in rows))}: {named}."]
     if empty := [entry["name"] for entry in classes if not entry["size"]]:
@@ -95,6 +96,10 @@ def _outcome(folder: Path) -> list[str]:
     same = [f"{entry['name']} is {like}" for entry in classes if (like := common_look(looks[entry["name"]])[0])]
     if same:
         lines.append(f"By that, {', '.join(same)}: look, and merge what is the same.")
+    called = {entry["id"]: entry["name"] for entry in read_json(folder / "classes.json")["classes"]}
+    again = [f"{called[new]} is {called[known]}" for new, known in run.known_again.items() if new in called]
+    if again := [told for told in again if told not in same]:
+        lines.append(f"By its features, {listed(again)}, a known class: look, and merge what is the same.")
     unreadable = [row for row in rows if not row["class_id"]]
     if unreadable:
         some = counted(len(unreadable), "file", "files")

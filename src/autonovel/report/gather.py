@@ -32,6 +32,7 @@ class Headline:
         left_out: images marked as junk before the run, which it did not look at.
         n_edits: corrections by a person that all counts follow.
         look_known: of new classes by name, how many unlabelled images look more like a known class; none with none.
+        again: new classes that may be known ones, since their features lie where those of these do, in words.
         primary: name of the system that delivers.
         scores: its scores, as found.
     """
@@ -45,6 +46,7 @@ class Headline:
     left_out: int
     n_edits: int
     look_known: dict[str, int]
+    again: tuple[str, ...]
     primary: str
     scores: dict[str, float] | None
 
@@ -88,17 +90,19 @@ class Headline:
 
     @property
     def hint(self) -> str:
-        """Return how many images of new classes look like known ones and what to do about it; nothing if none do."""
-        n = sum(self.look_known.values())
-        if not n:
-            return ""
-        most = sorted(self.look_known.items(), key=lambda one: -one[1])
-        where = listed([f"{name} {count(part)}" for name, part in most])
-        return (
-            f"{of_images(n)} {'looks' if n == 1 else 'look'} more like a known class: {where} (looks_known above "
-            f"{LOOKS_KNOWN} in discovery.csv; nearest_known says which). On a class’s page, autonovel review shows "
-            "them together by the order “Looks known first”: move those that are of a known class into it."
-        )
+        """Return which new classes and images of such look like known ones and what to do; nothing if none do."""
+        told = []
+        if self.again:
+            told.append(f"By its features, {listed(self.again)}, a known class: look, and merge what is the same.")
+        if n := sum(self.look_known.values()):
+            most = sorted(self.look_known.items(), key=lambda one: -one[1])
+            where = listed([f"{name} {count(part)}" for name, part in most])
+            told.append(
+                f"{of_images(n)} {'looks' if n == 1 else 'look'} more like a known class: {where} (looks_known above "
+                f"{LOOKS_KNOWN} in discovery.csv; nearest_known says which). On a class’s page, autonovel review shows "
+                "them together by the order “Looks known first”: move those that are of a known class into it."
+            )
+        return " ".join(told)
 
 
 def _places(counts: tuple[int, int, int]) -> str:
@@ -122,8 +126,19 @@ def headline(subject: Subject, results: Results) -> Headline:
         left_out=subject.left_out,
         n_edits=subject.n_edits,
         look_known={subject.names[number]: n for number in subject.new if (n := _looking_known(subject, number))},
+        again=_again(subject, results.get("known_again") or {}),
         primary=results["primary"],
         scores=results["systems"].get(results["primary"]),
+    )
+
+
+def _again(subject: Subject, told: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a run says of new classes that may be known ones, of those still there, by the names of now."""
+    number = {name: n for n, name in subject.found_names.items() if n in subject.names}
+    return tuple(
+        f"{subject.names[number[new]]} is {subject.names[number[known]]}"
+        for new, known in told.items()
+        if new in number and known in number
     )
 
 

@@ -122,6 +122,7 @@ class View:
             "look_known": sum(map(bool, looks)),
             "looks_like": self._numbers[like] if like else None,
             "looks_like_share": round(share, 3),
+            "known_again": self.run.known_again.get(number),
         }
 
     def images_of(self, number: int) -> dict[str, Any]:

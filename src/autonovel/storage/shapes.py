@@ -55,6 +55,7 @@ RESULTS: Shape = {
     "source_digest": (str, None),
     "each": (ANY_DICT, None),
     "failed": ({...: str}, None),
+    "known_again": ({...: str}, None),
 }
 COUNT: Shape = {"estimate": int, "settings": ANY_DICT, "seed": int, "seconds": float}
 STAGE: Shape = {"seconds": float}

@@ -29,6 +29,7 @@ export function classesPage(redraw) {
 
 function card(one, redraw) {
   const fresh = one.kind === "new", near = one.near === null ? null : classOf(one.near), like = one.looks_like === null ? null : classOf(one.looks_like);
+  const again = like || one.known_again === null ? null : classOf(one.known_again);
   const tick = fresh && make("input", {
     type: "checkbox", "aria-label": `Choose ${one.name} for merging`, "data-key": `tick-${one.id}`,
     onchange: (event) => { event.target.checked ? chosen.add(one.id) : chosen.delete(one.id); redraw(); },
@@ -43,6 +44,7 @@ function card(one, redraw) {
       one.renamable ? make("button", { type: "button", class: "quiet", "data-key": `rename-${one.id}`, "aria-label": `Rename ${one.name}`, onclick: () => rename(one) }, "Rename") : null),
     strip(one),
     like ? make("p", { class: "hint" }, `${perCent(one.looks_like_share)} of its images look like `, make("a", { href: `#/class/${like.id}`, "data-key": `like-${one.id}` }, like.name), ", a known class: merge them if they are the same") : null,
+    again ? make("p", { class: "hint" }, "By its features it lies where ", make("a", { href: `#/class/${again.id}`, "data-key": `again-${one.id}` }, again.name), " does, a known class: merge them if they are the same") : null,
     !like && one.look_known ? make("p", { class: "hint" }, make("a", { href: `#/class/${one.id}`, "data-key": `known-${one.id}` }, counted(one.look_known, "image", "images")), ` ${one.look_known === 1 ? "looks" : "look"} more like a known class`) : null,
     near && one.near_share > 0 ? make("p", { class: "hint" }, "Nearest: ", make("a", { href: `#/class/${near.id}`, "data-key": `near-${one.id}` }, near.name), `, the second choice for ${perCent(one.near_share)} of its images`) : null);
 }

@@ -117,7 +117,7 @@ export class ImagesPage {
     if (!this.selection.length) return;
     const looking = this.selection.filter((one) => one.look).length;
     const likely = 2 * looking > this.selection.length ? looks(this.selection).map(([number]) => number) : [];
-    const to = await askClass(`Move ${counted(this.selection.length, "image", "images")} to`, { without: [this.number], first: [...likely, this.one.looks_like, this.one.near] });
+    const to = await askClass(`Move ${counted(this.selection.length, "image", "images")} to`, { without: [this.number], first: [...likely, this.one.looks_like, this.one.known_again, this.one.near] });
     if (to !== null) await perform({ edit: "move", images: this.ids(), to });
   }
 
@@ -132,7 +132,7 @@ export class ImagesPage {
   }
 
   async merge() {
-    const into = await askClass(`Merge ${this.one.name} into`, { without: [this.number], first: [this.one.looks_like, this.one.near] });
+    const into = await askClass(`Merge ${this.one.name} into`, { without: [this.number], first: [this.one.looks_like, this.one.known_again, this.one.near] });
     if (into !== null && await perform({ edit: "merge", numbers: [this.number], into })) location.hash = `#/class/${into}`;
   }
 
