@@ -91,10 +91,10 @@ def told_in(finished: Path) -> Path:
 
 
 def test_whoever_looks_at_a_run_is_told_of_it(finished: Path) -> None:
-    assert "By its features" not in "\n".join(_outcome(finished))
+    assert " features, " not in "\n".join(_outcome(finished))
     run = open_run(told_in(finished))
     told = "\n".join(_outcome(finished))
-    assert "By its features, new-2 is 3, new-4 is 0, a known class: look, and merge what is the same." in told
+    assert "By their features, new-2 is 3, new-4 is 0, known classes: look, and merge what is the same." in told
     hints = {one["name"]: one["known_again"] for one in View(run).state()["classes"]}
     assert {name: like for name, like in hints.items() if like is not None} == {"new-2": 3, "new-4": 0}
     run.rename("new-2", "dry")

@@ -61,6 +61,13 @@ def on_unlabelled(found: Mapping[str, float]) -> str:
     return f"On the unlabelled images it has {per_cent(found['acc'])} %, and {taken}."
 
 
+def on_known_again(pairs: Sequence[str]) -> str:
+    """Return that new classes may be known ones; each pair is like ``new-6 is starfish``."""
+    if len(pairs) == 1:
+        return f"By its features, {pairs[0]}, a known class: look, and merge the two if they are the same."
+    return f"By their features, {listed(pairs)}, known classes: look, and merge what is the same."
+
+
 def duration(seconds: float | None) -> str:
     """Return a time that fits its size: ``0.35 s``, ``12.3 s``, ``2 min 5 s``, ``3 h 2 min``."""
     if seconds is None:

@@ -77,7 +77,7 @@ def _outcome(folder: Path) -> list[str]:
     """Return what was found, in sentences, and what to do next."""
     from autonovel.editing.found import LOOKS_KNOWN, FoundRun, common_look, known_look
     from autonovel.storage.documents import read_json
-    from autonovel.words import counted, listed, of_images
+    from autonovel.words import counted, listed, of_images, on_known_again
 
     classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
     run = FoundRun(folder)
@@ -99,7 +99,7 @@ def _outcome(folder: Path) -> list[str]:
     called = {entry["id"]: entry["name"] for entry in read_json(folder / "classes.json")["classes"]}
     again = [f"{called[new]} is {called[known]}" for new, known in run.known_again.items() if new in called]
     if again := [told for told in again if told not in same]:
-        lines.append(f"By its features, {listed(again)}, a known class: look, and merge what is the same.")
+        lines.append(on_known_again(again))
     unreadable = [row for row in rows if not row["class_id"]]
     if unreadable:
         some = counted(len(unreadable), "file", "files")

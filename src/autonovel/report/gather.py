@@ -11,7 +11,7 @@ from autonovel import evaluation
 from autonovel.editing.found import LOOKS_KNOWN
 from autonovel.editing.sorting import JUNK
 from autonovel.report.subject import Bools, Subject
-from autonovel.words import count, counted, listed, of_images, on_unlabelled
+from autonovel.words import count, counted, listed, of_images, on_known_again, on_unlabelled
 
 MOST_CELLS, WORST = 120 * 120, 40
 
@@ -93,7 +93,7 @@ class Headline:
         """Return which new classes and images of such look like known ones and what to do; nothing if none do."""
         told = []
         if self.again:
-            told.append(f"By its features, {listed(self.again)}, a known class: look, and merge what is the same.")
+            told.append(on_known_again(self.again))
         if n := sum(self.look_known.values()):
             most = sorted(self.look_known.items(), key=lambda one: -one[1])
             where = listed([f"{name} {count(part)}" for name, part in most])
