@@ -25,7 +25,7 @@ from image_files import write_digits
 from runs import TINY
 
 OWN = {"data.source": "folder", "data.known": [], "data.per_class": 0, "run.systems": ["kmeans"], "run.report": False}
-QUICK = {"pretrain.epochs": 1, "supervised.epochs": 1}
+QUICK = {"pretrain.epochs": 1, "supervised.epochs": 1, "count.new_classes": "5"}
 
 
 def result(seed: int, images: str | None, changed: dict[str, Any] | None = None, name: str = "mine") -> dict[str, Any]:

@@ -164,7 +164,7 @@ def test_names_alone_where_there_are_no_pictures(finished_with_files: Path, tmp_
     with browsing(tmp_path / "profile") as page:
         page.look(390, 800, dark=True)
         page.open(f"{page_file.resolve().as_uri()}#/class/6")
-        page.wait("document.querySelector('.tile .text')?.textContent.startsWith('000')")
+        page.wait("document.querySelector('.tile .text')?.textContent.startsWith('00')")
         assert page.value("document.documentElement.scrollWidth") == 390
         assert page.complaints == []
 
