@@ -159,6 +159,8 @@ def test_classes_that_stay_empty_are_named_in_the_end(finished: Path) -> None:
     [
         ("joint.epochz=3", "Did you mean 'joint.epoch' or 'joint.epochs'?"),
         ("joint.epoch=3", "joint.epoch is '3'; it must be one of"),
+        ('run.systems=["foo"]', "run.systems has 'foo'; each must be one of"),
+        ("count.new_classes=many", "count.new_classes is 'many'; give a whole number"),
         ("joint.epochs=abc", "joint.epochs is 'abc'; it must be of type int."),
         ("joint.augment.scale=-1", "joint.augment.scale is -1.0; it must be at least 0"),
     ],

@@ -134,6 +134,11 @@ def test_undo_takes_back_the_last_edit_in_force() -> None:
         in_force([*made, Undo()])
 
 
+def test_a_class_is_called_by_its_name_or_numbered() -> None:
+    sorting = Sorting.found(["a", "b", "c"], [0, 1, 2], ["1", "2", "new-1"], 2)
+    assert [sorting.number(name) for name in ("1", "2", "#1", 0, 1, 2)] == [0, 1, 1, 0, 1, 2]
+
+
 def test_images_and_classes_may_be_called_as_our_csv_files_call_them() -> None:
     ids = ["=laptop/Bild 10 ü.jpg", "'+odd", "b"]
     sorting = Sorting.found(ids, [0, 0, 1], ["=laptop", "-b"], 0)

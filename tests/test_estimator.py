@@ -1,5 +1,6 @@
 """Discoverer: the scikit-learn contract on small images."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,14 @@ def test_colour_images_and_names_as_labels() -> None:
     assert list(made.classes_) == ["crane", "gull", "new-1", "new-2"]
     with pytest.raises(UsageError, match=r"1 channel; this model was fitted on 3\. .*image\[None\]"):
         made.predict(images[0])
+
+
+def test_a_model_fitted_on_pictures_that_are_not_square_takes_none_of_another_size(fitted: Discoverer) -> None:
+    wide = copy.copy(fitted)
+    n, channels, side, _ = wide._shape
+    wide._shape = [n, channels, side, side + 4]
+    with pytest.raises(UsageError, match=f"{side}×{side} pixels; this model was fitted on {side + 4}×{side} "):
+        wide.predict(np.zeros((2, side, side), dtype=np.uint8))
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,15 @@ def test_whoever_looks_at_a_run_is_told_of_it(finished: Path) -> None:
     assert gather.headline(corrected(run)[0], results).hint.startswith("By its features, dry is 3, a known class: look")
 
 
+@pytest.mark.parametrize("spoilt", [None, "{"])
+def test_for_want_of_a_hint_nobody_is_kept_from_looking(finished: Path, spoilt: str | None) -> None:
+    if spoilt is None:
+        (finished / "results.json").unlink()
+    else:
+        (finished / "results.json").write_text(spoilt)
+    assert {one["known_again"] for one in View(open_run(finished)).state()["classes"]} == {None}
+
+
 def test_a_known_class_in_the_pile_is_found_again(tmp_path: Path) -> None:
     made = np.random.default_rng(0)
     patterns = made.integers(0, 256, (5, 1, 1, 12, 12))  # three known ones and two new

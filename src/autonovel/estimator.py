@@ -209,8 +209,11 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             one = " A single image is given as a batch of one, image[None]." if np.ndim(images) == 3 else ""
             have = counted(pixels.shape[1], "channel", "channels")
             raise UsageError(f"the images have {have}; this model was fitted on {channels}.{one}")
-        # as files are: of the size it was fitted on
-        pixels = resize(pixels, self._settings.data.size or (height if height == width else 0))
+        side = self._settings.data.size or (height if height == width else 0)
+        if not side and pixels.shape[2:] != (height, width):
+            given = f"{pixels.shape[3]}×{pixels.shape[2]}"
+            raise UsageError(f"the images have {given} pixels; this model was fitted on {width}×{height} and not cut.")
+        pixels = resize(pixels, side)  # as files are: of the size it was fitted on
         return embed(self._model, pixels), np.arange(len(pixels)), len(pixels)
 
     def predict(self, images: Any) -> Integers:
@@ -220,7 +223,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             images: an array as for ``fit``, or the path of an image file, or a list of paths.  Files and arrays are
-                treated alike: their central square, at the size the model was fitted on.
+                treated alike: their central square, at the size the model was fitted on.  (A model that was fitted on
+                arrays which are not square takes arrays of that size alone.)
         """
         p, seen, n = self._judged(images)
         best = np.full(n, UNREADABLE, dtype=np.int64)

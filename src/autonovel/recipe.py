@@ -229,6 +229,8 @@ def check_given(texts: Iterable[str]) -> None:
         setting = next(f for f in fields(section) if f.name == name)
         with _telling("".join(f"{part}." for part in place)):
             section.check(setting, value)
+        if key == "run.systems":
+            check_registered(value)
 
 
 def parse_overrides(texts: Iterable[str]) -> Flat:

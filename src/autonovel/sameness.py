@@ -69,14 +69,14 @@ def digest_of_source(train: ImageSet, test: ImageSet | None, settings: Recipe, d
         return None
     if test is None:
         return digest
-    sums = hashlib.blake2b(digest_size=16)
+    sums = hashlib.blake2b(train.source_labels.encode(), digest_size=16)
     for told in sorted(one for images in (train, test) for one in _told_of_each(images)):
         sums.update(told.encode())
     return sums.hexdigest()
 
 
 def _told_of_each(images: ImageSet) -> Iterator[str]:
-    """Yield name, pixels and class of every image, which comes from a file."""
+    """Yield name, pixels and true class, or else label, of every image, which comes from a file."""
     assert images.sums is not None, "images of a person's own that are held out come from files"
     names, numbers = (images.class_names, images.y) if images.truth is None else (images.true_names, images.truth)
     for name, pixels, number in zip(images.ids, images.sums.numpy(), numbers.tolist(), strict=True):

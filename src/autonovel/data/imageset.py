@@ -30,6 +30,7 @@ class ImageSet:
         sums: n×8 uint8, checksums of the single images' pixels, where they come from files.
         ids_are_paths: whether each id is the path of a file, relative to the input folder.
         notes: what a person should know of how the files were listed.
+        source_labels: checksum of the labels that a person gave, also of what is held out; "" where it is no file's.
         former_ids: ids in runs of earlier versions, which numbered images anew where a source was not taken whole.
     """
 
@@ -45,6 +46,7 @@ class ImageSet:
     sums: Tensor | None = None
     ids_are_paths: bool = False
     notes: tuple[str, ...] = ()
+    source_labels: str = ""
     former_ids: tuple[str, ...] = ()
 
     def __len__(self) -> int:

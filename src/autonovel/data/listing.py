@@ -1,6 +1,8 @@
 """From a list of image files, some with a class, to the problem: known classes, and images to be discovered."""
 
 import csv
+import hashlib
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -68,7 +70,7 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
         raise UsageError(f"data.known names {', '.join(unknown)}; the classes in {train.root} are {', '.join(names)}.")
     chosen = tuple(n for n in names if n in data.known) if data.known else names[: data.first_known or None]
     known = train.known or chosen
-    true = _true_labels(train, data)
+    true, given = _true_labels(train, data), _checksum_of_labels(train)
     if test is not None and data.test_fraction:
         raise UsageError(f"{train.root} has test images of its own; leave data.test_fraction at 0.")
     train, true, test = _chosen(train, true, test, data, seed)
@@ -89,9 +91,17 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
         unreadable=train.unreadable,
         ids_are_paths=True,
         notes=train.notes,
+        source_labels=given,
     )
     told = 0 if None in train.labels else len(new)
     return problem, _test_set(test, problem, data) if test is not None else None, told
+
+
+def _checksum_of_labels(train: Listing) -> str:
+    sums = hashlib.blake2b(digest_size=16)
+    for entry, label in zip(train.entries, train.labels, strict=True):
+        sums.update(json.dumps([entry.id, label]).encode())
+    return sums.hexdigest()
 
 
 def workers(data: Data) -> int:

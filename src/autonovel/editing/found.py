@@ -15,7 +15,7 @@ from autonovel.errors import RunFolderError
 from autonovel.spreadsheet import plain_rows
 from autonovel.storage.documents import read_json
 from autonovel.storage.run_folder import REFINED
-from autonovel.storage.shapes import CLASSES, REFINED_FROM, checked, read_results, read_shaped, run_facts
+from autonovel.storage.shapes import CLASSES, REFINED_FROM, RESULTS, checked, read_shaped, run_facts
 
 COLUMNS = (
     "id", "path", "status", "given_label", "class_id", "class_name", "confidence",
@@ -77,7 +77,10 @@ class FoundRun:
     @cached_property
     def known_again(self) -> dict[int, int]:
         """Return the new classes that may be known ones, since their features lie where those of these do."""
-        told = read_results(self.folder / "results.json").get("known_again") or {}
+        try:
+            told = read_shaped(self.folder / "results.json", RESULTS, ()).get("known_again") or {}
+        except RunFolderError:  # a hint, for want of which nobody should be kept from looking
+            return {}
         numbers = {name: number for number, name in self.found.names.items()}
         return {numbers[new]: numbers[known] for new, known in told.items() if {new, known} <= numbers.keys()}
 

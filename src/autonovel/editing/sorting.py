@@ -100,7 +100,7 @@ class Sorting:
 
     def number(self, name: str | int) -> int:
         """Return the number of the class called ``name``, also as a CSV file of ours calls it, or numbered so."""
-        for wanted in (name, plain(str(name))):
+        for wanted in (name, plain(name)) if isinstance(name, str) else ():
             for number, called in self.names.items():
                 if called == wanted:
                     return number

@@ -1,6 +1,7 @@
 """How the new classes are counted."""
 
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
+from typing import Any
 
 from autonovel.errors import UsageError
 from autonovel.settings.section import DTC, Section, setting
@@ -55,11 +56,16 @@ class Count(Section):
                            high=1)  # fmt: skip
     halves: int = setting(6, "halves of the unlabelled images on which the count is repeated, for its range", low=0)
 
+    def check(self, f: "Field[Any]", value: Any) -> None:
+        """Say so if ``value`` is nothing that the setting ``f`` can have, such as a number of classes in letters."""
+        super().check(f, value)
+        if f.name != "new_classes" or value in ("", "auto", "published"):
+            return
+        if not (value.isdecimal() and len(value) < 7 and int(value) >= 2):
+            raise UsageError(f"new_classes is {value!r}; give a whole number from 2 on, or auto, or published.")
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        asked = self.new_classes
-        if asked not in ("", "auto", "published") and not (asked.isdecimal() and len(asked) < 7 and int(asked) >= 2):
-            raise UsageError(f"new_classes is {asked!r}; give a whole number from 2 on, or auto, or published.")
         if self.criterion == "icl" and self.standard_errors:
             raise UsageError(
                 f"standard_errors is {self.standard_errors}, but criterion is icl, which has none. Set "

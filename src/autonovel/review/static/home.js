@@ -29,7 +29,7 @@ export function classesPage(redraw) {
 
 function card(one, redraw) {
   const fresh = one.kind === "new", near = one.near === null ? null : classOf(one.near), like = one.looks_like === null ? null : classOf(one.looks_like);
-  const again = like || one.known_again === null ? null : classOf(one.known_again);
+  const again = one.known_again === null || like?.id === one.known_again ? null : classOf(one.known_again);
   const tick = fresh && make("input", {
     type: "checkbox", "aria-label": `Choose ${one.name} for merging`, "data-key": `tick-${one.id}`,
     onchange: (event) => { event.target.checked ? chosen.add(one.id) : chosen.delete(one.id); redraw(); },
