@@ -4,30 +4,11 @@ A pile may hold known classes too, and what is found in it is then a new class t
 learned to answer with it, so that its own word (looks_known) is of little help.
 """
 
-import itertools
-from dataclasses import dataclass
-
+import torch
 from torch import Tensor
 
 NEAR = 0.25  # of the squared distance of the two known classes that lie nearest to each other: half their distance
-FEWEST, MOST = 3, 512  # images of a class: with fewer it is left out, of more a sample will do
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the features of a class lie, and by how much their mean is off for being of a few images."""
-
-    mean: Tensor
-    noise: float
-
-    @classmethod
-    def of(cls, z: Tensor) -> "_Place":
-        """Return the place of a class with features ``z``; ``noise`` is the expected squared error of their mean."""
-        return cls(z.mean(dim=0), float(z.var(dim=0).sum()) / len(z))
-
-    def to(self, other: "_Place") -> float:
-        """Return the squared distance of the true means, without bias, so that it may be below zero."""
-        return float((self.mean - other.mean).square().sum()) - self.noise - other.noise
+FEWEST, MOST = 3, 256  # images of a class: with fewer it is left out, of more a sample will do
 
 
 def known_again(z: Tensor, class_id: Tensor, n_known: int) -> dict[int, int]:
@@ -47,17 +28,20 @@ def nearest_known(z: Tensor, class_id: Tensor, n_known: int) -> dict[int, tuple[
     That is of the squared distance of the two known classes that lie nearest to each other; where the network cannot
     tell these apart, nothing is known.
     """
-    places = {}
-    for number in class_id.unique().tolist():
-        rows = (class_id == number).nonzero()[:, 0]
-        if len(rows) >= FEWEST:
-            places[number] = _Place.of(z[rows[:: -(-len(rows) // MOST)]].double())
-    known = {number: place for number, place in places.items() if number < n_known}
-    apart = min((one.to(other) for one, other in itertools.combinations(known.values(), 2)), default=0.0)
-    if apart <= 0:
+    members = class_id.argsort(stable=True).split(class_id.bincount().tolist())
+    there = [number for number, rows in enumerate(members) if len(rows) >= FEWEST]
+    known = sum(number < n_known for number in there)
+    if known < 2:
         return {}
-    found = {}
-    for number in sorted(places.keys() - known.keys()):
-        distance, nearest = min((places[number].to(place), k) for k, place in known.items())
-        found[number] = nearest, distance / apart
-    return found
+    samples = [z[members[number][:: -(-len(members[number]) // MOST)]].double() for number in there]
+    means = torch.stack([x.mean(dim=0) for x in samples])
+    spread = [(x - mean).square().sum() / (len(x) - 1) for x, mean in zip(samples, means, strict=True)]
+    noise = torch.stack([one / len(x) for one, x in zip(spread, samples, strict=True)])  # squared error of each mean
+    # between the true means, without bias, so that it may be below zero
+    apart = torch.cdist(means, means).square() - noise[:, None] - noise
+    nearest_two = apart[:known, :known].fill_diagonal_(torch.inf).min()
+    if nearest_two <= 0:
+        return {}
+    distances, nearest = apart[known:, :known].min(dim=1)
+    shares = (distances / nearest_two).tolist()
+    return {new: (there[k], share) for new, k, share in zip(there[known:], nearest.tolist(), shares, strict=True)}
