@@ -112,9 +112,9 @@ def test_no_two_trials_hide_the_same_classes(tmp_path: Path, n_known: int, trial
     images = cached_classes(n_known=n_known, n_new=2, each=8)
     for seed in range(8):
         asked = replace(job(tmp_path, images, Heard(), **{"run.trials": trials}), seed=seed)
-        hidden = [tuple(part.hidden.tolist()) for part in choosing._parts(asked)]
-        assert len(hidden) == len(set(hidden)) == made
-        assert hidden == [tuple(part.hidden.tolist()) for part in choosing._parts(asked)]
+        hidden = choosing._hidden_each_time(asked)
+        assert len(hidden) == len(set(map(tuple, hidden))) == made
+        assert hidden == choosing._hidden_each_time(asked)
 
 
 def test_every_system_trains_for_as_long_in_a_trial_as_in_the_run() -> None:
@@ -132,7 +132,7 @@ def test_every_system_trains_for_as_long_in_a_trial_as_in_the_run() -> None:
 
 def test_hidden_classes_are_unlabelled_and_scored_by_their_labels(tmp_path: Path) -> None:
     images = cached_classes(n_known=5, n_new=2, each=8)
-    part = choosing._parts(job(tmp_path, images, Heard()))[0]
+    part = choosing._Part(images, choosing._hidden_each_time(job(tmp_path, images, Heard()))[0])
     assert part.n_hidden == 2 and len(part.images) == 40 and part.images.truth is not None
     assert {part.images.class_names[number] for number in part.images.y.unique().tolist() if number >= 0} == set(
         part.images.class_names

@@ -83,9 +83,10 @@ def _choose(job: Job, candidates: list[str]) -> dict[str, Any]:
     start, trials, folder = time.monotonic(), [], job.folder / "choice"
     obstacle = _obstacle(job, candidates)
     if not obstacle:
-        parts = _parts(job)
-        for number, part in enumerate(parts):
-            trials.append(_trial(job, part, f"trial {number + 1} of {len(parts)}", candidates, folder / str(number)))
+        hidden = _hidden_each_time(job)
+        for number, classes in enumerate(hidden):
+            part, called = _Part(job.train, classes), f"trial {number + 1} of {len(hidden)}"
+            trials.append(_trial(job, part, called, candidates, folder / str(number)))
     return job.ranks.lead(lambda: _chosen(job, candidates, trials, obstacle, time.monotonic() - start))
 
 
@@ -121,7 +122,7 @@ def _obstacle(job: Job, candidates: list[str]) -> str:
             "Which system to trust could not be tried out: stage 1 learned from the labels of all "
             f"known classes, so none of them can play a new one. Chose {first}; --method chooses another."
         )
-    part = _parts(job)[0]
+    part = _Part(job.train, _hidden_each_time(job)[0])
     try:
         check_problem(part.images, part.n_hidden, _fitting(job, part), seen=True)
     except AutonovelError as error:
@@ -129,8 +130,8 @@ def _obstacle(job: Job, candidates: list[str]) -> str:
     return ""
 
 
-def _parts(job: Job) -> list["_Part"]:
-    """Return what each trial learns from; no two hide the same classes, which would tell nothing new."""
+def _hidden_each_time(job: Job) -> list[list[int]]:
+    """Return the known classes that each trial hides; no two hide the same ones, which would tell nothing new."""
     n_known = job.train.n_known
     n_hidden = min(max(n_known // 2, FEWEST_HIDDEN), n_known - FEWEST_TAUGHT)
     times = min(job.recipe.run.trials, math.comb(n_known, n_hidden))
@@ -142,7 +143,7 @@ def _parts(job: Job) -> list["_Part"]:
         chosen = order[:n_hidden].sort().values.tolist()
         if chosen not in hidden:
             hidden.append(chosen)
-    return [_Part(job.train, chosen) for chosen in hidden]
+    return hidden
 
 
 class _Part:

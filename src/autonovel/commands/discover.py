@@ -79,7 +79,8 @@ def _outcome(folder: Path) -> list[str]:
     from autonovel.storage.documents import read_json
     from autonovel.words import counted, listed, of_images, on_known_again
 
-    classes = [entry for entry in read_json(folder / "classes.json")["classes"] if entry["kind"] != "known"]
+    every = read_json(folder / "classes.json")["classes"]
+    classes = [entry for entry in every if entry["kind"] != "known"]
     run = FoundRun(folder)
     rows = [row for row in run.table if not row["given_label"]]
     named = listed([f"{entry['name']} {entry['size']:,}" for entry in classes])
@@ -96,7 +97,7 @@ def _outcome(folder: Path) -> list[str]:
     same = [f"{entry['name']} is {like}" for entry in classes if (like := common_look(looks[entry["name"]])[0])]
     if same:
         lines.append(f"By that, {', '.join(same)}: look, and merge what is the same.")
-    called = {entry["id"]: entry["name"] for entry in read_json(folder / "classes.json")["classes"]}
+    called = {entry["id"]: entry["name"] for entry in every}
     again = [f"{called[new]} is {called[known]}" for new, known in run.known_again.items() if new in called]
     if again := [told for told in again if told not in same]:
         lines.append(on_known_again(again))
