@@ -158,6 +158,9 @@ def test_bad_input_is_refused_before_training(tmp_path: Path) -> None:
         (images, y - 5, 2, "neither a class"),
         (images, y[:-1], 2, "119 labels"),
         (np.where(images > 200, np.nan, images / 255.0), y, 2, "NaN"),
+        (["a.png"] * len(y), y, 2, "autonovel discover FOLDER"),
+        ([Path("a.png")] * len(y), y, 2, "autonovel discover FOLDER"),
+        ([None] * len(y), y, 2, "of type object; give integers"),
     ]:
         with pytest.raises(InputError, match=words):
             Discoverer(n_new=n_new, settings=QUICK, out=out, verbose=False).fit(bad_images, bad_y)

@@ -1,5 +1,6 @@
 """Images and labels from the caller: NumPy arrays, tensors, lists."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,11 @@ def _from_numpy(images: Any) -> Tensor:
         array = np.asarray(images)
     except ValueError as error:
         raise InputError(f"the images do not form one array ({error}); all must have one size.") from error
+    if array.dtype.kind in "UO" and array.size and isinstance(array.flat[0], str | os.PathLike):
+        raise InputError(
+            "the images are paths of files, and a fit takes arrays. `autonovel discover FOLDER` learns from files; "
+            "Discoverer.load(RUN) goes on with what it made, and predicts files too."
+        )
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:  # NumPy's long doubles are foreign to torch
         raise InputError(f"the images are of type {array.dtype}; give integers 0–255 or floats in [0, 1].")
     if array.dtype.kind in "iu" and array.size and array.dtype != np.uint8:
