@@ -94,13 +94,15 @@ def test_whoever_looks_at_a_run_is_told_of_it(finished: Path) -> None:
     assert " features, " not in "\n".join(_outcome(finished))
     run = open_run(told_in(finished))
     told = "\n".join(_outcome(finished))
-    assert "By their features, new-2 is 3, new-4 is 0, known classes: look, and merge what is the same." in told
+    assert "By their features, new-2 may be 3, new-4 may be 0, known classes: look, and merge what is the same." in told
     hints = {one["name"]: one["known_again"] for one in View(run).state()["classes"]}
     assert {name: like for name, like in hints.items() if like is not None} == {"new-2": 3, "new-4": 0}
     run.rename("new-2", "dry")
     run.merge("0", "new-4")
     results = json.loads((finished / "results.json").read_text())
-    assert gather.headline(corrected(run)[0], results).hint.startswith("By its features, dry is 3, a known class: look")
+    assert gather.headline(corrected(run)[0], results).hint.startswith(
+        "By its features, dry may be 3, a known class: look"
+    )
 
 
 @pytest.mark.parametrize("spoilt", [None, "{"])

@@ -62,7 +62,7 @@ def on_unlabelled(found: Mapping[str, float]) -> str:
 
 
 def on_known_again(pairs: Sequence[str]) -> str:
-    """Return that new classes may be known ones; each pair is like ``new-6 is starfish``."""
+    """Return that new classes may be known ones; each pair is like ``new-6 may be starfish``."""
     if len(pairs) == 1:
         return f"By its features, {pairs[0]}, a known class: look, and merge the two if they are the same."
     return f"By their features, {listed(pairs)}, known classes: look, and merge what is the same."

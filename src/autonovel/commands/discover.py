@@ -94,13 +94,14 @@ def _outcome(folder: Path) -> list[str]:
     if known := sum(bool(look) for of_class in looks.values() for look in of_class):
         look = f"{of_images(known)} {'looks' if known == 1 else 'look'} more like a known class"
         lines.append(f"Of these, {look} (looks_known above {LOOKS_KNOWN} in discovery.csv; nearest_known says which).")
-    same = [f"{entry['name']} is {like}" for entry in classes if (like := common_look(looks[entry["name"]])[0])]
+    same = {entry["name"]: like for entry in classes if (like := common_look(looks[entry["name"]])[0])}
     if same:
-        lines.append(f"By that, {', '.join(same)}: look, and merge what is the same.")
+        told = ", ".join(f"{new} is {known}" for new, known in same.items())
+        lines.append(f"By that, {told}: look, and merge what is the same.")
     called = {entry["id"]: entry["name"] for entry in every}
-    again = [f"{called[new]} is {called[known]}" for new, known in run.known_again.items() if new in called]
-    if again := [told for told in again if told not in same]:
-        lines.append(on_known_again(again))
+    again = {called[new]: called[known] for new, known in run.known_again.items() if new in called}
+    if beyond := [f"{new} may be {known}" for new, known in again.items() if same.get(new) != known]:
+        lines.append(on_known_again(beyond))
     unreadable = [row for row in rows if not row["class_id"]]
     if unreadable:
         some = counted(len(unreadable), "file", "files")

@@ -136,7 +136,7 @@ def _again(subject: Subject, told: Mapping[str, str]) -> tuple[str, ...]:
     """Return what a run says of new classes that may be known ones, of those still there, by the names of now."""
     number = {name: n for n, name in subject.found_names.items() if n in subject.names}
     return tuple(
-        f"{subject.names[number[new]]} is {subject.names[number[known]]}"
+        f"{subject.names[number[new]]} may be {subject.names[number[known]]}"
         for new, known in told.items()
         if new in number and known in number
     )
