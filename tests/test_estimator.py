@@ -252,7 +252,7 @@ def test_answers_are_computed_in_the_arithmetic_of_training(
         seen.append(torch.backends.cudnn.allow_tf32)
         return embed(*given)
 
-    monkeypatch.setattr("autonovel.estimator.embed", embedded)
+    monkeypatch.setattr("autonovel.predicting.judging.embed", embedded)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     getattr(fitted, asked)(stripes(per_class=2)[0])
     assert seen == [False] and torch.backends.cudnn.allow_tf32

@@ -167,7 +167,7 @@ class _Part:
         )
 
 
-def _trial(job: Job, part: "_Part", name_of_trial: str, candidates: list[str], folder: Path) -> dict[str, Any]:
+def _trial(job: Job, part: _Part, name_of_trial: str, candidates: list[str], folder: Path) -> dict[str, Any]:
     """Return what share of the images of the hidden classes each system puts right."""
     display = _Prefixed(job.display, f"{name_of_trial}: ")
     longer = int(job.train.unlabelled.sum()) / max(int(part.images.unlabelled.sum()), 1)

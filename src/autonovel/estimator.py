@@ -12,29 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import NotFittedError
-from torch import Tensor
 
 from autonovel import device as devices
 from autonovel import discovery, pipeline, recipe, record
 from autonovel.counting import counting
-from autonovel.data import ImageSet, image_set, image_tensor, resize
+from autonovel.data import ImageSet, image_set
 from autonovel.data.checks import check_problem
 from autonovel.data.prepare import prepare
 from autonovel.delivered import load_model
 from autonovel.editing.edited import EditedRun
 from autonovel.editing.sorting import UNREADABLE
-from autonovel.embedding import Embedding, embed
+from autonovel.embedding import Embedding
 from autonovel.errors import RunFolderError, UsageError
 from autonovel.job import Job
 from autonovel.networks import Model
 from autonovel.predicting.answers import Answers, Floats, Integers
-from autonovel.predicting.judging import judge_all, paths_of
+from autonovel.predicting.judging import judge_all, judge_arrays, paths_of
 from autonovel.settings import Recipe
 from autonovel.storage import writing
 from autonovel.storage.folder_lock import LOCK
 from autonovel.storage.run_folder import RunFolder
 from autonovel.training.display import Display, Silent
-from autonovel.words import counted
 
 
 class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -135,8 +133,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._folder = folder
         self._take_model(outcome.model, settings, outcome.discovery.names, train.n_known, list(train.images.shape))
         self._take_answers(train, outcome.embedding)
-        for error in outcome.failures:
-            raise error
+        if outcome.failures:
+            raise outcome.failures[0]
         return self
 
     def fit_predict(self, images: Any, y: Any) -> NDArray[np.int64]:
@@ -203,18 +201,8 @@ class Discoverer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _judge(self, images: Any) -> tuple[Embedding, Integers, int]:
         if (paths := paths_of(images)) is not None:
             return *judge_all(self._model, paths, self._settings.data, self._shape), len(paths)
-        _, channels, height, width = self._shape
-        pixels: Tensor = image_tensor(images)
-        if pixels.shape[1] != channels:
-            one = " A single image is given as a batch of one, image[None]." if np.ndim(images) == 3 else ""
-            have = counted(pixels.shape[1], "channel", "channels")
-            raise UsageError(f"the images have {have}; this model was fitted on {channels}.{one}")
-        side = self._settings.data.size or (height if height == width else 0)
-        if not side and pixels.shape[2:] != (height, width):
-            given = f"{pixels.shape[3]}×{pixels.shape[2]}"
-            raise UsageError(f"the images have {given} pixels; this model was fitted on {width}×{height} and not cut.")
-        pixels = resize(pixels, side)  # as files are: of the size it was fitted on
-        return embed(self._model, pixels), np.arange(len(pixels)), len(pixels)
+        found = judge_arrays(self._model, images, self._settings.data, self._shape)
+        return found, np.arange(len(found.z)), len(found.z)
 
     def predict(self, images: Any) -> Integers:
         """Return the class of each image, among known and new ones alike, as its position in ``classes_``.

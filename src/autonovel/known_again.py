@@ -35,8 +35,8 @@ def nearest_known(z: Tensor, class_id: Tensor, n_known: int) -> dict[int, tuple[
         return {}
     samples = [z[members[number][:: -(-len(members[number]) // MOST)]].double() for number in there]
     means = torch.stack([x.mean(dim=0) for x in samples])
-    spread = [(x - mean).square().sum() / (len(x) - 1) for x, mean in zip(samples, means, strict=True)]
-    noise = torch.stack([one / len(x) for one, x in zip(spread, samples, strict=True)])  # squared error of each mean
+    # expected squared error of each mean
+    noise = torch.stack([(x - x.mean(dim=0)).square().sum() / (len(x) - 1) / len(x) for x in samples])
     # between the true means, without bias, so that it may be below zero
     apart = torch.cdist(means, means).square() - noise[:, None] - noise
     nearest_two = apart[:known, :known].fill_diagonal_(torch.inf).min()

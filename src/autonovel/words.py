@@ -61,6 +61,11 @@ def on_unlabelled(found: Mapping[str, float]) -> str:
     return f"On the unlabelled images it has {per_cent(found['acc'])} %, and {taken}."
 
 
+def look_more_known(number: int) -> str:
+    """Return ``1 image looks more like a known class``, or how many do."""
+    return f"{of_images(number)} {'looks' if number == 1 else 'look'} more like a known class"
+
+
 def on_known_again(pairs: Sequence[str]) -> str:
     """Return that new classes may be known ones; each pair is like ``new-6 may be starfish``."""
     if len(pairs) == 1:

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -12,6 +13,9 @@ from autonovel.manner import Manner
 from autonovel.outcome import next_steps, say
 from autonovel.planning import Plan, Wish
 from autonovel.setting_values import as_override
+
+if TYPE_CHECKING:
+    from autonovel.editing.found import FoundRun
 
 # a recipe made for a benchmark chooses among its classes; in a folder all that are there count
 WHOLE_FOLDER = {"data.known": [], "data.first_known": 0, "data.new": [], "data.first_new": 0, "data.per_class": 0}
@@ -75,9 +79,9 @@ def _time(
 
 def _outcome(folder: Path) -> list[str]:
     """Return what was found, in sentences, and what to do next."""
-    from autonovel.editing.found import LOOKS_KNOWN, FoundRun, common_look, known_look
+    from autonovel.editing.found import FoundRun
     from autonovel.storage.documents import read_json
-    from autonovel.words import counted, listed, of_images, on_known_again
+    from autonovel.words import counted, listed, of_images
 
     every = read_json(folder / "classes.json")["classes"]
     classes = [entry for entry in every if entry["kind"] != "known"]
@@ -88,22 +92,32 @@ def _outcome(folder: Path) -> list[str]:
     if empty := [entry["name"] for entry in classes if not entry["size"]]:
         few = f"{len(empty)} of them {'is' if len(empty) == 1 else 'are'} empty ({listed(empty)})"
         lines.append(f"{few}: there may be fewer (--new-classes N says how many).")
-    looks: dict[str, list[str]] = {entry["name"]: [] for entry in classes}
-    for row in rows:
-        looks.setdefault(row["class_name"], []).append(known_look(row))
-    if known := sum(bool(look) for of_class in looks.values() for look in of_class):
-        look = f"{of_images(known)} {'looks' if known == 1 else 'look'} more like a known class"
-        lines.append(f"Of these, {look} (looks_known above {LOOKS_KNOWN} in discovery.csv; nearest_known says which).")
-    same = {entry["name"]: like for entry in classes if (like := common_look(looks[entry["name"]])[0])}
-    if same:
-        told = ", ".join(f"{new} is {known}" for new, known in same.items())
-        lines.append(f"By that, {told}: look, and merge what is the same.")
-    called = {entry["id"]: entry["name"] for entry in every}
-    again = {called[new]: called[known] for new, known in run.known_again.items() if new in called}
-    if beyond := [f"{new} may be {known}" for new, known in again.items() if same.get(new) != known]:
-        lines.append(on_known_again(beyond))
+    lines += _may_be_known(run, every)
     unreadable = [row for row in rows if not row["class_id"]]
     if unreadable:
         some = counted(len(unreadable), "file", "files")
         lines.append(f"{some} could not be read; see discovery.csv for the reason.")
     return [*lines, *next_steps(folder)]
+
+
+def _may_be_known(run: "FoundRun", every: list[dict[str, Any]]) -> list[str]:
+    """Return which unlabelled images look like known classes, and which new ones of ``every`` class may be such."""
+    from autonovel.editing.found import LOOKS_KNOWN, common_look, known_look
+    from autonovel.words import look_more_known, on_known_again
+
+    lines, called = [], {entry["id"]: entry["name"] for entry in every}
+    looks: dict[str, list[str]] = {name: [] for name in called.values()}
+    for row in run.table:
+        looks.setdefault(row["class_name"], []).append(known_look(row))
+    if known := sum(bool(look) for of_class in looks.values() for look in of_class):
+        look = look_more_known(known)
+        lines.append(f"Of these, {look} (looks_known above {LOOKS_KNOWN} in discovery.csv; nearest_known says which).")
+    new = [entry["name"] for entry in every if entry["kind"] != "known"]
+    same = {name: like for name in new if (like := common_look(looks[name])[0])}
+    if same:
+        told = ", ".join(f"{name} is {like}" for name, like in same.items())
+        lines.append(f"By that, {told}: look, and merge what is the same.")
+    again = {called[number]: called[like] for number, like in run.known_again.items() if number in called}
+    if beyond := [f"{name} may be {like}" for name, like in again.items() if same.get(name) != like]:
+        lines.append(on_known_again(beyond))
+    return lines

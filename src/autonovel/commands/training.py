@@ -168,7 +168,8 @@ def train_run(
     print_results(console, outcome.results, folder)
     look = f" Look at {folder / 'report.html'}." if (folder / "report.html").exists() else ""
     console.print(f"Wrote {folder}.{look}", highlight=False, soft_wrap=True, markup=False)
-    for error in outcome.failures:
+    if outcome.failures:
+        error = outcome.failures[0]
         error.delivered = True
         raise error
     return folder

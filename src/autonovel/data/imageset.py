@@ -30,7 +30,7 @@ class ImageSet:
         sums: n×8 uint8, checksums of the single images' pixels, where they come from files.
         ids_are_paths: whether each id is the path of a file, relative to the input folder.
         notes: what a person should know of how the files were listed.
-        source_labels: checksum of the labels that a person gave, also of what is held out; "" where it is no file's.
+        source_labels: where files are held out, checksum of the labels that a person gave to all of them; else "".
         former_ids: ids in runs of earlier versions, which numbered images anew where a source was not taken whole.
     """
 
@@ -71,6 +71,8 @@ class ImageSet:
 
     def as_named_in(self, run: Collection[str]) -> "ImageSet":
         """Return all images of a run under the ids that ``run`` has for them, current or former ones."""
+        if not self.former_ids:
+            return self
         former = {*self.former_ids} == {*run} != {*self.ids}
         return replace(self, ids=self.former_ids, former_ids=()) if former else self
 

@@ -70,7 +70,7 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
         raise UsageError(f"data.known names {', '.join(unknown)}; the classes in {train.root} are {', '.join(names)}.")
     chosen = tuple(n for n in names if n in data.known) if data.known else names[: data.first_known or None]
     known = train.known or chosen
-    true, given = _true_labels(train, data), _checksum_of_labels(train)
+    true, whole = _true_labels(train, data), train
     if test is not None and data.test_fraction:
         raise UsageError(f"{train.root} has test images of its own; leave data.test_fraction at 0.")
     train, true, test = _chosen(train, true, test, data, seed)
@@ -91,7 +91,7 @@ def problem(train: Listing, test: Listing | None, data: Data, seed: int) -> tupl
         unreadable=train.unreadable,
         ids_are_paths=True,
         notes=train.notes,
-        source_labels=given,
+        source_labels=_checksum_of_labels(whole) if test is not None else "",
     )
     told = 0 if None in train.labels else len(new)
     return problem, _test_set(test, problem, data) if test is not None else None, told

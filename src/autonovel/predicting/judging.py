@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from autonovel.data import image_tensor, resize
 from autonovel.data.crew import Decoded
 from autonovel.data.listing import workers
 from autonovel.data.paths import PathPixels
@@ -18,6 +19,7 @@ from autonovel.networks import Model
 from autonovel.networks.folded import folded
 from autonovel.passes import batch_size, side_by_side
 from autonovel.settings import Data
+from autonovel.words import counted
 
 
 class Judged(NamedTuple):
@@ -92,6 +94,28 @@ def judge_all(
         done += len(judged.paths)
     whole = [torch.cat([getattr(part, name) for part in parts]) for name in ("z", "p_new", "p_known")]
     return Embedding(*whole), np.array(rows, dtype=np.int64)
+
+
+def judge_arrays(model: Model, images: Any, data: Data, shape: Sequence[int]) -> Embedding:
+    """Return what a model says of images that are given as arrays, cut and scaled as files are.
+
+    Args:
+        model: in eval mode.
+        images: an array as for a fit.
+        data: settings of the images it was trained on.
+        shape: of the images it was trained on.
+    """
+    _, channels, height, width = shape
+    pixels = image_tensor(images)
+    if pixels.shape[1] != channels:
+        one = " A single image is given as a batch of one, image[None]." if np.ndim(images) == 3 else ""
+        have = counted(pixels.shape[1], "channel", "channels")
+        raise UsageError(f"the images have {have}; this model was fitted on {channels}.{one}")
+    side = data.size or (height if height == width else 0)
+    if not side and pixels.shape[2:] != (height, width):
+        given = f"{pixels.shape[3]}×{pixels.shape[2]}"
+        raise UsageError(f"the images have {given} pixels; this model was fitted on {width}×{height} and not cut.")
+    return embed(model, resize(pixels, side))
 
 
 def pixels_of(data: Data, shape: Sequence[int], device: torch.device) -> PathPixels:

@@ -11,7 +11,7 @@ from autonovel import evaluation
 from autonovel.editing.found import LOOKS_KNOWN
 from autonovel.editing.sorting import JUNK
 from autonovel.report.subject import Bools, Subject
-from autonovel.words import count, counted, listed, of_images, on_known_again, on_unlabelled
+from autonovel.words import count, counted, listed, look_more_known, on_known_again, on_unlabelled
 
 MOST_CELLS, WORST = 120 * 120, 40
 
@@ -98,7 +98,7 @@ class Headline:
             most = sorted(self.look_known.items(), key=lambda one: -one[1])
             where = listed([f"{name} {count(part)}" for name, part in most])
             told.append(
-                f"{of_images(n)} {'looks' if n == 1 else 'look'} more like a known class: {where} (looks_known above "
+                f"{look_more_known(n)}: {where} (looks_known above "
                 f"{LOOKS_KNOWN} in discovery.csv; nearest_known says which). On a class’s page, autonovel review shows "
                 "them together by the order “Looks known first”: move those that are of a known class into it."
             )
@@ -126,19 +126,16 @@ def headline(subject: Subject, results: Results) -> Headline:
         left_out=subject.left_out,
         n_edits=subject.n_edits,
         look_known={subject.names[number]: n for number in subject.new if (n := _looking_known(subject, number))},
-        again=_again(subject, results.get("known_again") or {}),
+        again=_again(subject.renamed, results.get("known_again") or {}),
         primary=results["primary"],
         scores=results["systems"].get(results["primary"]),
     )
 
 
-def _again(subject: Subject, told: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a run says of new classes that may be known ones, of those still there, by the names of now."""
-    number = {name: n for n, name in subject.found_names.items() if n in subject.names}
+def _again(called: Mapping[str, str], told: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a run says of new classes that may be known ones, of those that are still ``called`` something."""
     return tuple(
-        f"{subject.names[number[new]]} may be {subject.names[number[known]]}"
-        for new, known in told.items()
-        if new in number and known in number
+        f"{called[new]} may be {called[known]}" for new, known in told.items() if {new, known} <= called.keys()
     )
 
 
