@@ -1,6 +1,7 @@
 """ResNet-18 at ImageNet's size, the central square it sees, and random parts of images."""
 
 import math
+import random
 
 import pytest
 import torch
@@ -100,16 +101,68 @@ def naive_part(x: Tensor, left: float, top: float, width: float, height: float, 
 UNIT = st.floats(0, 0.9990234375, width=32)
 
 
-@given(u=st.lists(UNIT, min_size=4, max_size=4), smallest=st.floats(0.05, 1), aspect=st.floats(1.01, 2.5))
+def larger(area: float, smallest: float, widest: float) -> float:
+    """Return the integral over areas from ``area`` to 1 of how much of the logarithms of ratios fits, by its pieces."""
+    bend = max(smallest, math.exp(-widest))
+    beyond = 1 - max(area, bend) + max(area, bend) * math.log(max(area, bend))
+    return beyond + widest * max(0.0, bend - area)
+
+
+def fitting_area(u: float, smallest: float, aspect: float) -> float:
+    """Return the area that ``u`` stands for, by halving: the larger, the fewer parts are larger still."""
+    widest = math.log(aspect)
+    total = larger(smallest, smallest, widest)
+    whole = (1 - total / (widest * (1 - smallest))) ** 10
+    if u < whole:
+        return 1.0
+    low, high = smallest, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if larger(middle, smallest, widest) / total * (1 - whole) > u - whole else (low, middle)
+        )
+    return low
+
+
+@given(u=st.lists(UNIT, min_size=4, max_size=4), smallest=st.floats(0.05, 0.99), aspect=st.floats(1.01, 2.5))
 def test_a_random_part_against_loops(u: list[float], smallest: float, aspect: float) -> None:
     x = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(0))
-    area = smallest + (1 - smallest) * u[0]
+    area = fitting_area(u[0], smallest, aspect)
     ratio = math.exp((2 * u[3] - 1) * min(math.log(aspect), -math.log(area)))
     width, height = math.sqrt(area * ratio), math.sqrt(area / ratio)
     assert width <= 1 + 1e-6 and height <= 1 + 1e-6 and 1 / aspect <= ratio <= aspect
     found = resized_crop(x[None], torch.tensor([u]), smallest, aspect, 5)
     wanted = naive_part(x, (1 - width) * u[1], (1 - height) * u[2], width, height, 5)
     torch.testing.assert_close(found[0], wanted, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("smallest", "aspect"), [(0.85, 4 / 3), (0.5, 4 / 3), (0.08, 4 / 3), (0.2, 2.5), (0.97, 1.5)])
+def test_parts_are_as_if_drawn_again_until_they_fit(smallest: float, aspect: float) -> None:
+    rng, drawn = random.Random(0), []
+    for _ in range(20_000):
+        for _ in range(10):
+            area = rng.uniform(smallest, 1)
+            ratio = math.exp(rng.uniform(-math.log(aspect), math.log(aspect)))
+            if area * ratio <= 1 and area / ratio <= 1:
+                break
+        else:
+            area = ratio = 1.0
+        drawn.append((math.sqrt(area * ratio), math.sqrt(area / ratio)))
+    # of an image whose pixels say where they are, a part of 2×2 pixels tells its sides
+    across = torch.linspace(-1, 1, 101)
+    place = torch.stack([across.expand(101, 101), across[:, None].expand(101, 101)])
+    u = torch.rand(20_000, 4, generator=torch.Generator().manual_seed(0))
+    parts = torch.cat(
+        [resized_crop(place.expand(len(some), -1, -1, -1), some, smallest, aspect, 2) for some in u.split(500)]
+    )
+    reach = 101 / 100  # the centres of the outermost pixels are half a pixel inside
+    width = (parts[:, 0, 0, 1] - parts[:, 0, 0, 0]) / reach
+    height = (parts[:, 1, 1, 0] - parts[:, 1, 0, 0]) / reach
+    found, wanted = torch.stack([width, height]), torch.tensor(drawn).T
+    at = torch.tensor([0.05, 0.25, 0.5, 0.75, 0.95])
+    for one, other in [*zip(found, wanted, strict=True), (found.prod(dim=0), wanted.prod(dim=0))]:
+        torch.testing.assert_close(one.quantile(at), other.quantile(at), atol=0.015, rtol=0)
+    assert abs((found > 0.9999).all(dim=0).float().mean() - (wanted == 1).all(dim=0).float().mean()) < 0.015
 
 
 def test_squares_take_three_draws_and_their_numbers_are_as_before() -> None:

@@ -90,22 +90,50 @@ def resized_crop(x: Tensor, u: Tensor, smallest: float, aspect: float = 1.0, sid
     Args:
         x: images.
         u: n×3 uniform numbers, n×4 where parts need not be squares.
-        smallest: share of the area.
-        aspect: largest ratio of a part's sides (of a square image); it is drawn evenly on a logarithmic scale between
-            1/aspect and aspect, as far as a part of that area and ratio lies inside the image.
+        smallest: share of the area; below 1 where parts need not be squares.
+        aspect: largest ratio of a part's sides (of a square image).  Area, evenly, and ratio, evenly on a logarithmic
+            scale between 1/aspect and aspect, are as if both had been drawn again until the part lies inside the image.
         side: pixels a side of the result (0: as the image).
     """
-    area = smallest + (1 - smallest) * u[:, 0]
-    width = height = area.sqrt()
     if aspect > 1:
+        area = _fitting_area(u[:, 0], smallest, aspect)
         stretch = torch.exp((2 * u[:, 3] - 1) * (-area.log()).clamp(max=math.log(aspect)) / 2)
-        width, height = width * stretch, height / stretch
+        width, height = area.sqrt() * stretch, area.sqrt() / stretch
+    else:
+        area = smallest + (1 - smallest) * u[:, 0]
+        width = height = area.sqrt()
     left, top = (1 - width) * (2 * u[:, 1] - 1), (1 - height) * (2 * u[:, 2] - 1)
     zero = torch.zeros_like(area)
     theta = torch.stack([width, zero, left, zero, height, top], dim=1).view(-1, 2, 3)
     shape = [*x.shape[:2], side, side] if side else list(x.shape)
     grid = F.affine_grid(theta, shape, align_corners=False)
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def _fitting_area(u: Tensor, smallest: float, aspect: float) -> Tensor:
+    """Return the areas of parts that were drawn again until they fit, for uniform numbers ``u``; 0 is all of the image.
+
+    A part of area a fits if its ratio lies between a and 1/a.  So large areas come less often: their density goes with
+    min(−log a, log aspect).  As in torchvision, what has not fitted ten times is all of the image.
+    """
+    widest, bend = math.log(aspect), max(smallest, 1 / aspect)  # of areas above the bend some ratios do not fit
+    above_bend = 1 - bend + bend * math.log(bend)  # the integral of that density, as of −log a, from there to 1
+    integral = above_bend + widest * (bend - smallest)
+    whole = (1 - integral / (widest * (1 - smallest))) ** 10
+    wanted = ((u - whole) / (1 - whole)).clamp(min=0) * integral  # the integral from an area to 1, of which it follows
+    # above the bend by a table in steps of w, of which it is nearly a straight line, and one of Newton's steps
+    w = torch.linspace(0, 1, 257, device=u.device)
+    table = _beyond((1 - bend) * w.sqrt())
+    row = torch.searchsorted(table, wanted).clamp(1, len(w) - 1)
+    part = (wanted - table[row - 1]) / (table[row] - table[row - 1])
+    cut = (1 - bend) * (w[row - 1] + part / (len(w) - 1)).clamp(0, 1).sqrt()
+    cut = cut + (_beyond(cut) - wanted) / torch.log1p(-cut).clamp(max=-1e-9)
+    return torch.where(wanted < above_bend, 1 - cut, bend - (wanted - above_bend) / widest)
+
+
+def _beyond(cut: Tensor) -> Tensor:
+    """Return ∫ −log a da from 1 − ``cut`` to 1."""
+    return cut + (1 - cut) * torch.log1p(-cut)
 
 
 def _factor(u: Tensor, most: float) -> Tensor:
