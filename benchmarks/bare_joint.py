@@ -1,10 +1,9 @@
 """Stage 3 at ImageNet's size as a bare loop of torch calls: the same arithmetic as ours, and nothing around it.
 
-Same network, batch, precision and memory layout; images resident on the device; the same views (random part of the
-image, resized, mirrored half of the time), two passes, cross-entropy, pairs by ranking statistics and consistency.
+Same network, views (random part of the image, resized, mirrored half of the time), batch, precision and memory layout;
+images resident on the device; two passes, cross-entropy, pairs by ranking statistics and consistency.
 """
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -12,20 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from autonovel import networks, settings
+from autonovel.augment import flip, resized_crop
 
 
 def random_view(x: Tensor, smallest: float, aspect: float, side: int) -> Tensor:
     """Return a random part of each image, resized to side×side, mirrored half of the time."""
     u = torch.rand(len(x), 5, device=x.device)
-    area = smallest + (1 - smallest) * u[:, 0]
-    stretch = torch.exp((2 * u[:, 3] - 1) * (-area.log()).clamp(max=math.log(aspect)) / 2)
-    width, height = area.sqrt() * stretch, area.sqrt() / stretch
-    left, top = (1 - width) * (2 * u[:, 1] - 1), (1 - height) * (2 * u[:, 2] - 1)
-    zero = torch.zeros_like(area)
-    theta = torch.stack([width, zero, left, zero, height, top], dim=1).view(-1, 2, 3)
-    grid = F.affine_grid(theta, [*x.shape[:2], side, side], align_corners=False)
-    out = F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
-    return torch.where((u[:, 4] < 0.5)[:, None, None, None], out.flip(3), out)
+    return flip(resized_crop(x, u[:, :4], smallest, aspect, side), u[:, 4:])
 
 
 def joint_step(

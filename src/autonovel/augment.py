@@ -121,19 +121,13 @@ def _fitting_area(u: Tensor, smallest: float, aspect: float) -> Tensor:
     integral = above_bend + widest * (bend - smallest)
     whole = (1 - integral / (widest * (1 - smallest))) ** 10
     wanted = ((u - whole) / (1 - whole)).clamp(min=0) * integral  # the integral from an area to 1, of which it follows
-    # above the bend by a table in steps of w, of which it is nearly a straight line, and one of Newton's steps
-    w = torch.linspace(0, 1, 257, device=u.device)
-    table = _beyond((1 - bend) * w.sqrt())
-    row = torch.searchsorted(table, wanted).clamp(1, len(w) - 1)
-    part = (wanted - table[row - 1]) / (table[row] - table[row - 1])
-    cut = (1 - bend) * (w[row - 1] + part / (len(w) - 1)).clamp(0, 1).sqrt()
-    cut = cut + (_beyond(cut) - wanted) / torch.log1p(-cut).clamp(max=-1e-9)
+    # above the bend by Newton's steps on 1 − a, from a start that lies beyond it and comes nearer with every one
+    aim = wanted.clamp(max=above_bend)
+    cut = (2 * aim).sqrt().clamp(max=1 - bend)
+    for _ in range(4):
+        log_area = torch.log1p(-cut)
+        cut = cut + (cut + (1 - cut) * log_area - aim) / log_area.clamp(max=-1e-9)
     return torch.where(wanted < above_bend, 1 - cut, bend - (wanted - above_bend) / widest)
-
-
-def _beyond(cut: Tensor) -> Tensor:
-    """Return ∫ −log a da from 1 − ``cut`` to 1."""
-    return cut + (1 - cut) * torch.log1p(-cut)
 
 
 def _factor(u: Tensor, most: float) -> Tensor:
