@@ -133,6 +133,13 @@ def test_a_start_without_self_supervision_depends_on_its_own_length_alone() -> N
     assert changed(found) == [(["dtc"], {"pretrain.kind": "supervised", "supervised.scratch_epochs": 77})]
 
 
+def test_where_there_was_no_stage_2_nothing_depends_on_its_settings() -> None:
+    no_stage_2 = results("rankstats", supervised__epochs=0, supervised__lr=0.077)
+    assert changed(no_stage_2) == [(["rankstats"], {"supervised.epochs": 0})]
+    from_scratch = results("rankstats", sets=("pretrain.kind=supervised",), supervised__epochs=0, supervised__lr=0.077)
+    assert changed(from_scratch)[0][1]["supervised.lr"] == 0.077
+
+
 def test_a_preset_is_named_instead_of_all_it_sets() -> None:
     loaded = recipe.load("cifar10", ["preset=paper"])
     found = results("rankstats", "kmeans") | {

@@ -138,6 +138,8 @@ def matters(key: str, system: str, held: Mapping[str, Any]) -> bool:
         return key in WITHOUT_STAGE_1.get(start, (key,))
     if key == "supervised.scratch_epochs":
         return start == "supervised"
+    if section.startswith("supervised") and start != "supervised" and not held.get("supervised.epochs"):
+        return key == "supervised.epochs"  # there was no stage 2
     if key == "supervised.epochs" and start == "supervised":
         return not held.get("supervised.scratch_epochs")
     if key.startswith(JOINT) and system == GROWN:
