@@ -29,7 +29,7 @@ from autonovel.extraction import extractor
 from autonovel.job import Job
 from autonovel.settings import Recipe
 from autonovel.storage.documents import read_json, write_json
-from autonovel.studies.variants import copy_stage
+from autonovel.studies.variants import STAGE_1, copy_stage
 from autonovel.systems import run_system
 from autonovel.training.display import Silent
 
@@ -86,14 +86,18 @@ def main() -> None:
     parser.add_argument("--beside", type=int, default=1, help="runs at a time")
     parser.add_argument("--work", type=Path, default=Path("runs/omniglot-tuning"))
     arguments = parser.parse_args()
-    held_out = recipe.load(arguments.recipe, arguments.set).recipe.pretrain.held_out
+    settings = recipe.load(arguments.recipe, arguments.set).recipe
+    held_out = settings.pretrain.held_out
     alphabets = arguments.alphabet or held_out
     if not set(alphabets) <= set(held_out):
         parser.error(f"--alphabet: of {', '.join(alphabets)} some are not held out; there are {', '.join(held_out)}")
-    made_with = {"seed": arguments.seed, "set": arguments.set}
+    stage_1 = {key: value for key, value in recipe.flatten(settings).items() if key.startswith(STAGE_1)}
+    made_with = {"seed": arguments.seed, "settings": json.loads(json.dumps(stage_1))}
     note = arguments.work / OF
     if note.exists() and read_json(note) != made_with:
-        parser.error(f"{arguments.work} has pretraining made with {read_json(note)}; give another --work")
+        parser.error(
+            f"{arguments.work} has pretraining of another seed or other settings ({note}); give another --work"
+        )
     write_json(note, made_with)
     variants: dict[str, dict[str, Any]] = {"k-means": {}, **json.loads(arguments.variants.read_text())}
     orders = [

@@ -95,7 +95,7 @@ def publish(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SETTINGS = [
-    "data.first_known=24", "data.size=32", "pretrain.held_out=Latin", "pretrain.epochs=2", "pretrain.batch_size=24",
+    "data.first_known=24", "pretrain.held_out=Latin", "pretrain.epochs=2", "pretrain.batch_size=24",
     "pretrain.classes_per_batch=6", "pretrain.support=2", "joint.epochs=2", "joint.batch_size=16", "joint.watch=0",
     "joint.labelled_per_batch=8", "similarity.epochs=1", "similarity.batch_size=12", "similarity.classes_per_batch=4",
     "similarity.hidden=32", "kcl.epochs=2", "kcl.batch_size=12", "dtc.epochs=2", "dtc.start_epochs=1",

@@ -29,7 +29,7 @@ pytestmark = [
 
 def some_images() -> ImageSet:
     rng = torch.Generator().manual_seed(0)
-    pixels = torch.randint(0, 256, (160, 1, 32, 32), generator=rng, dtype=torch.uint8)
+    pixels = torch.randint(0, 256, (160, 1, 105, 105), generator=rng, dtype=torch.uint8)
     truth = torch.arange(160) // 10
     y = torch.where(truth < 12, truth, -1)
     return ImageSet(pixels, y, tuple(map(str, range(160))), tuple(f"a/{n}" for n in range(12)), truth)
@@ -46,7 +46,7 @@ def train(kind: type[Step]) -> list[dict[str, torch.Tensor]]:
     """Return the means of an epoch of each stage, and the weights after it."""
     images, device, found = some_images(), torch.device("cuda"), []
     assert isinstance(images.images, torch.Tensor)
-    network = Network(name="vgg", head_width=32)
+    network = Network(name="vgg", side=32, head_width=32)
     model = networks.build(network, 1, *channel_statistics(images.images), seed=0)
     for stage in stages():
         stage.prepare(model)

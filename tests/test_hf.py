@@ -169,6 +169,9 @@ def test_normalisation_is_the_models_own(
 def test_sizes_that_do_not_fit_the_patches_are_refused_with_those_that_do(folders: dict[str, Path]) -> None:
     with pytest.raises(UsageError, match=r"data.size is 40, .*patches of 14×14 pixels\. Choose 28 or 42"):
         check_problem(pictures(), 2, settings(folders["dinov2"]))
+    for changes in ({"network.side": 30}, {"network.crop": 30}, {"network.side": 35, "network.crop": 30}):
+        with pytest.raises(UsageError, match=rf"{[*changes][-1]} is 30, .* Choose 28 or 42 .*--set network"):
+            check_problem(pictures(), 2, settings(folders["dinov2"], **changes))
     with pytest.raises(UsageError, match="Choose 14 "):
         hub.check_side("model", hub.find(str(folders["dinov2"])).config, 9)
     with pytest.raises(UsageError, match="Choose 154 or 168"):

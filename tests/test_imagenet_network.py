@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
@@ -98,6 +98,23 @@ def naive_part(x: Tensor, left: float, top: float, width: float, height: float, 
     return out
 
 
+def naive_cut(x: Tensor, left: int, top: int, width: int, height: int, side: int) -> Tensor:
+    """Return a part of whole pixels of one image, each new pixel a mean of those near it in the part, by loops."""
+    out = torch.zeros(len(x), side, side)
+    reach_y, reach_z = max(1.0, height / side), max(1.0, width / side)
+    for i in range(side):
+        for j in range(side):
+            y, z = top + height * (i + 0.5) / side, left + width * (j + 0.5) / side
+            total = 0.0
+            for p in range(top, top + height):
+                for q in range(left, left + width):
+                    weight = max(0.0, 1 - abs(p + 0.5 - y) / reach_y) * max(0.0, 1 - abs(q + 0.5 - z) / reach_z)
+                    out[:, i, j] += weight * x[:, p, q]
+                    total += weight
+            out[:, i, j] /= total
+    return out
+
+
 UNIT = st.floats(0, 0.9990234375, width=32)
 
 
@@ -124,16 +141,40 @@ def fitting_area(u: float, smallest: float, aspect: float) -> float:
     return low
 
 
-@given(u=st.lists(UNIT, min_size=4, max_size=4), smallest=st.floats(0.05, 0.99), aspect=st.floats(1.01, 2.5))
-def test_a_random_part_against_loops(u: list[float], smallest: float, aspect: float) -> None:
-    x = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(0))
+def drawn_part(u: list[float], smallest: float, aspect: float) -> tuple[float, float]:
+    """Return width and height of the part that ``u`` stands for, as shares of the image's sides."""
     area = fitting_area(u[0], smallest, aspect)
     ratio = math.exp((2 * u[3] - 1) * min(math.log(aspect), -math.log(area)))
     width, height = math.sqrt(area * ratio), math.sqrt(area / ratio)
     assert width <= 1 + 1e-6 and height <= 1 + 1e-6 and 1 / aspect <= ratio <= aspect
-    found = resized_crop(x[None], torch.tensor([u]), smallest, aspect, 5)
-    wanted = naive_part(x, (1 - width) * u[1], (1 - height) * u[2], width, height, 5)
+    return width, height
+
+
+DRAWS, SMALLEST, ASPECT = st.lists(UNIT, min_size=4, max_size=4), st.floats(0.05, 0.99), st.floats(1.01, 2.5)
+
+
+@given(u=DRAWS, smallest=SMALLEST, aspect=ASPECT, side=st.sampled_from([7, 9]))
+def test_a_random_part_against_loops(u: list[float], smallest: float, aspect: float, side: int) -> None:
+    x = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(0))
+    width, height = drawn_part(u, smallest, aspect)
+    found = resized_crop(x[None], torch.tensor([u]), smallest, aspect, side)
+    wanted = naive_part(x, (1 - width) * u[1], (1 - height) * u[2], width, height, side)
     torch.testing.assert_close(found[0], wanted, atol=2e-5, rtol=0)
+
+
+@given(u=DRAWS, smallest=SMALLEST, aspect=ASPECT, side=st.sampled_from([3, 5]))
+def test_a_random_part_of_a_larger_image_against_loops(
+    u: list[float], smallest: float, aspect: float, side: int
+) -> None:
+    x = torch.rand(2, 9, 9, generator=torch.Generator().manual_seed(0))
+    sizes = [9 * share for share in drawn_part(u, smallest, aspect)]
+    assume(all(abs(size % 1 - 0.5) > 1e-3 for size in sizes))  # which way a half is rounded is nobody's business
+    width, height = map(round, sizes)
+    places = [u[1] * (10 - width), u[2] * (10 - height)]
+    left, top = map(int, places)
+    assert left + width <= 9 and top + height <= 9
+    found = resized_crop(x[None], torch.tensor([u]), smallest, aspect, side)
+    torch.testing.assert_close(found[0], naive_cut(x, left, top, width, height, side), atol=2e-5, rtol=0)
 
 
 @pytest.mark.parametrize(("smallest", "aspect"), [(0.85, 4 / 3), (0.5, 4 / 3), (0.08, 4 / 3), (0.2, 2.5), (0.97, 1.5)])
@@ -148,16 +189,15 @@ def test_parts_are_as_if_drawn_again_until_they_fit(smallest: float, aspect: flo
         else:
             area = ratio = 1.0
         drawn.append((math.sqrt(area * ratio), math.sqrt(area / ratio)))
-    # of an image whose pixels say where they are, a part of 2×2 pixels tells its sides
-    across = torch.linspace(-1, 1, 101)
-    place = torch.stack([across.expand(101, 101), across[:, None].expand(101, 101)])
+    # of an image whose pixels say where they are, the outermost of a part tell its sides
+    across = torch.linspace(-1, 1, 21)
+    place = torch.stack([across.expand(21, 21), across[:, None].expand(21, 21)])
     u = torch.rand(20_000, 4, generator=torch.Generator().manual_seed(0))
     parts = torch.cat(
-        [resized_crop(place.expand(len(some), -1, -1, -1), some, smallest, aspect, 2) for some in u.split(500)]
+        [resized_crop(place.expand(len(some), -1, -1, -1), some, smallest, aspect) for some in u.split(500)]
     )
-    reach = 101 / 100  # the centres of the outermost pixels are half a pixel inside
-    width = (parts[:, 0, 0, 1] - parts[:, 0, 0, 0]) / reach
-    height = (parts[:, 1, 1, 0] - parts[:, 1, 0, 0]) / reach
+    width = (parts[:, 0, 0, -1] - parts[:, 0, 0, 0]) / 2
+    height = (parts[:, 1, -1, 0] - parts[:, 1, 0, 0]) / 2
     found, wanted = torch.stack([width, height]), torch.tensor(drawn).T
     at = torch.tensor([0.05, 0.25, 0.5, 0.75, 0.95])
     for one, other in [*zip(found, wanted, strict=True), (found.prod(dim=0), wanted.prod(dim=0))]:

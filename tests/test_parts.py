@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import omniglot_tree
 from autonovel import recipe
 from autonovel.commands.reproduce import reproduce_recipe
 from autonovel.counting.counting import wanted
+from autonovel.data import omniglot
+from autonovel.delivered import load_model
+from autonovel.embedding import Embedding
 from autonovel.errors import AutonovelError, GuardError, UsageError
 from autonovel.manner import Manner
 from autonovel.storage.documents import read_json
@@ -78,6 +82,12 @@ def test_a_run_alone_has_the_numbers_of_one_among_all(tree: Path, tmp_path: Path
     one, other = out / "omniglot-seed0" / "Keble", tmp_path / "alone" / "omniglot-seed0"
     for name in ("discovery.csv", "model.safetensors"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
+    # whoever loads the model gives it drawings as they are, which it shrinks as it did in the run
+    model, kept = load_model(one), Embedding.load(one / "embedding.safetensors")
+    drawings = omniglot.load(tree, "Keble").images
+    assert model.side == 32 and drawings.shape[2:] == (105, 105)
+    with torch.no_grad():
+        torch.testing.assert_close(model.clean_features(drawings), kept.z)
 
 
 def test_other_systems_share_pretraining_and_the_similarity_network(tree: Path, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_turned_classes_agree_with_loops(make_images: Callable[..., ImageSet], t
 def test_only_squares_are_turned(make_images: Callable[..., ImageSet]) -> None:
     made = make_images(48, 8, 8, 2, height=16, width=24)
     wide = replace(made, class_names=characters(make_images).class_names)
-    small = ["data.size=0", "joint.batch_size=8", "joint.labelled_per_batch=4"]
+    small = ["data.size=0", "network.side=0", "joint.batch_size=8", "joint.labelled_per_batch=4"]
     recipe = replace(load("omniglot", small).recipe, pretrain=SETTINGS)
     check_problem(wide, 2, recipe)
     with pytest.raises(InputError, match=r"24×16 pixels cannot be turned .* data\.size=16"):

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from autonovel import resampling
+
 Transform = Callable[[Tensor, Tensor], Tensor]
 LUMA = (0.299, 0.587, 0.114)  # of red, green and blue in a grey of the same lightness (ITU-R BT.601)
 
@@ -93,7 +95,8 @@ def resized_crop(x: Tensor, u: Tensor, smallest: float, aspect: float = 1.0, sid
         smallest: share of the area; below 1 where parts need not be squares.
         aspect: largest ratio of a part's sides (of a square image).  Area, evenly, and ratio, evenly on a logarithmic
             scale between 1/aspect and aspect, are as if both had been drawn again until the part lies inside the image.
-        side: pixels a side of the result (0: as the image).
+        side: pixels a side of the result (0: as the image).  Where the image has more, parts are whole pixels, and
+            averaged where they have more themselves, as in torchvision.
     """
     if aspect > 1:
         area = _fitting_area(u[:, 0], smallest, aspect)
@@ -102,6 +105,11 @@ def resized_crop(x: Tensor, u: Tensor, smallest: float, aspect: float = 1.0, sid
     else:
         area = smallest + (1 - smallest) * u[:, 0]
         width = height = area.sqrt()
+    h, w = x.shape[2:]
+    if 0 < side < max(h, w):
+        across, down = (w * width).round(), (h * height).round()
+        first, top = (u[:, 1] * (w - across + 1)).floor(), (u[:, 2] * (h - down + 1)).floor()
+        return resampling.parts(x, first, top, across, down, side)
     left, top = (1 - width) * (2 * u[:, 1] - 1), (1 - height) * (2 * u[:, 2] - 1)
     zero = torch.zeros_like(area)
     theta = torch.stack([width, zero, left, zero, height, top], dim=1).view(-1, 2, 3)

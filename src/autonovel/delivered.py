@@ -27,7 +27,8 @@ def load_model(folder: Path) -> Model:
         trunk: Trunk = make_trunk(settings.network, len(mean), config)
         if isinstance(trunk, Adapted) and not any(name.startswith(f"trunk.blocks.{ADAPTER}.") for name in tensors):
             trunk = trunk.without_adapter()  # as the method took it that delivered
-        model = Model(trunk, mean, tensors["std"].flatten(), crop=settings.network.crop)
+        network = settings.network
+        model = Model(trunk, mean, tensors["std"].flatten(), crop=network.crop, side=network.side)
         for head in ("known", "new"):
             model.heads[head] = heads.empty_head(tensors, f"heads.{head}")
         model.load_state_dict(tensors)

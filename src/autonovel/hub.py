@@ -149,14 +149,14 @@ def fitting(config: Mapping[str, Any], side: int) -> int:
     return max(round(side / step), 1) * step
 
 
-def check_side(name: str, config: Mapping[str, Any], side: int) -> None:
-    """Raise an error unless images of ``side`` pixels can be cut into whole patches."""
+def check_side(name: str, config: Mapping[str, Any], side: int, setting: str = "data.size") -> None:
+    """Raise an error unless images of ``side`` pixels, as ``setting`` says, can be cut into whole patches."""
     step = patch(config)
     if side % step:
         fits = [n for n in (side // step * step, (side // step + 1) * step) if n]
         raise UsageError(
-            f"data.size is {side}, but {name} cuts images into patches of {step}×{step} pixels. "
-            f"Choose {' or '.join(map(str, fits))} (--size of discover, or --set data.size=…)."
+            f"{setting} is {side}, but {name} cuts images into patches of {step}×{step} pixels. "
+            f"Choose {' or '.join(map(str, fits))} (--size of discover, or --set {setting}=…)."
         )
 
 

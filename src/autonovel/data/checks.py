@@ -4,9 +4,9 @@ from pathlib import Path
 
 import torch
 
-from autonovel import hub
 from autonovel.data.groups import groups, labels_without
 from autonovel.data.imageset import ImageSet
+from autonovel.data.sizes import check_sizes
 from autonovel.errors import InputError, UsageError
 from autonovel.labels import KNOWN_ONLY
 from autonovel.networks import PRETRAINED, Trunk, hf, make_trunk
@@ -250,8 +250,7 @@ def _check_shapes(images: ImageSet, recipe: Recipe) -> None:
         )
     with torch.device("meta"):
         trunk = make_trunk(recipe.network, channels)
-    if recipe.network.name == hf.NAME:
-        hf.check_size(recipe.network.model, hub.find(recipe.network.model).config, height, width)
+    check_sizes(recipe, trunk, channels, height, width)
     joints = _joint_sections(recipe)
     for section, joint in joints.items():
         if joint.bce and joint.k > trunk.n_features:

@@ -32,7 +32,8 @@ def own_features(model: Model, images: ImageSet) -> Tensor:
         z = pixels.float().mean(dim=1)
         return F.normalize(z) if trunk.unit_length else z
     if isinstance(trunk, Adapted):
-        own = Model(trunk.without_adapter(), model.mean.flatten(), model.std.flatten()).to(model.mean.device)
+        mean, std = model.mean.flatten(), model.std.flatten()
+        own = Model(trunk.without_adapter(), mean, std, crop=model.crop, side=model.side).to(mean.device)
         own.ranks = model.ranks
         return features(own, pixels)
     return features(model, pixels)

@@ -10,7 +10,7 @@ from autonovel.augment import Augmentation
 from autonovel.data import Batch
 from autonovel.methods.fixed_views import FixedViews
 from autonovel.networks import Model
-from autonovel.networks.model import central, unaugmented
+from autonovel.networks.model import unaugmented
 
 
 def augmentation(s: settings.Stage) -> Augmentation:
@@ -25,7 +25,7 @@ def plain(model: Model, batch: Batch) -> Tensor:
 
 def _cut(model: Model, x: Tensor) -> Tensor:
     """Return pixels as large as the network takes them; features, which cached views are, as they are."""
-    return central(x, model.crop) if x.ndim == 4 else x
+    return model.fitted(x) if x.ndim == 4 else x
 
 
 def two_views(

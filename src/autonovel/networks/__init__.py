@@ -44,7 +44,7 @@ def build(network: Network | str, channels: int, mean: Tensor, std: Tensor, seed
     settings = Network(name=network) if isinstance(network, str) else network
     if settings.name in PRETRAINED:
         mean, std = (values.expand(efficientnet.COLOURS) for values in (mean, std))
-    model = Model(make_trunk(settings, channels), mean, std, settings.head_width, settings.crop)
+    model = Model(make_trunk(settings, channels), mean, std, settings.head_width, settings.crop, settings.side)
     if settings.name != hf.NAME:
         heads.initialise(model.trunk, draws.generator(seed, 1))
     elif settings.adapter:  # its own layers are filled from its files, and may be many

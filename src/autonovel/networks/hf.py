@@ -93,11 +93,11 @@ def load_pretrained(trunk: Trunk, network: Network) -> None:
     trunk.blocks[hub.BLOCK].load_state_dict(block.state_dict())
 
 
-def check_size(name: str, config: Mapping[str, Any], height: int, width: int) -> None:
-    """Raise an error unless the model takes images of this size."""
+def check_size(name: str, config: Mapping[str, Any], height: int, width: int, setting: str = "data.size") -> None:
+    """Raise an error unless the model takes images of this size, which they have by ``setting``."""
     made = _config(name, config)
     for side in (height, width):
-        hub.check_side(name, dict(config) | _patches(made), side)
+        hub.check_side(name, dict(config) | _patches(made), side, setting)
     _width(name, config, height, width)
 
 

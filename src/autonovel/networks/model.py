@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from autonovel import resampling
 from autonovel.networks import heads
 from autonovel.networks.trunk import Trunk
 from autonovel.training.ranks import ALONE, Ranks
@@ -15,6 +16,12 @@ def central(images: Tensor, side: int) -> Tensor:
     """Return the central side×side pixels of images; those that are no larger, and any with ``side`` 0, as they are."""
     top, left = (max(length - side, 0) // 2 if side else 0 for length in images.shape[-2:])
     return images[..., top : top + side, left : left + side] if top or left else images
+
+
+def size_taken(height: int, width: int, side: int, crop: int) -> tuple[int, int]:
+    """Return the size in which a model of this ``side`` and ``crop`` sees images."""
+    height, width = resampling.fitting(height, width, side)
+    return (min(height, crop), min(width, crop)) if crop else (height, width)
 
 
 def unaugmented(images: Tensor) -> Tensor:
@@ -34,9 +41,11 @@ class Model(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, trunk: Trunk, mean: Tensor, std: Tensor, head_width: int = 0, crop: int = 0) -> None:
+    def __init__(
+        self, trunk: Trunk, mean: Tensor, std: Tensor, head_width: int = 0, crop: int = 0, side: int = 0
+    ) -> None:
         super().__init__()
-        self.crop = crop
+        self.crop, self.side = crop, side
         self.trunk = trunk
         self.heads = nn.ModuleDict()
         self.head_width = head_width
@@ -92,10 +101,14 @@ class Model(nn.Module):
         return torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def normalised(self, images: Tensor) -> Tensor:
-        """Return images in [0, 1] as the trunk takes them: of larger ones the central square, normalised."""
-        images = central(images, self.crop)
+        """Return images in [0, 1] as the trunk takes them: larger ones shrunk, of these the centre, normalised."""
+        images = self.fitted(images)
         # channels_last is the faster layout of convolutions on GPUs and (by a third here) on CPUs
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+
+    def fitted(self, images: Tensor) -> Tensor:
+        """Return the pixels that the trunk sees: larger images shrunk to ``side``, then their centre of ``crop``."""
+        return central(resampling.shrunk(images, self.side), self.crop)
 
     def clean_features(self, images: Tensor, trunk: Trunk | None = None) -> Tensor:
         """Return Φ of images as a set holds them: uint8 pixels, or cached views, of which the first is the image."""

@@ -89,6 +89,8 @@ class Network(Section):
     name: str = setting("resnet18", "feature extractor", "paper, section 3.1",
                         choices=("resnet18", "small", "vgg", "resnet18-imagenet", "efficientnet-lite0",
                                  "hf"))  # fmt: skip
+    side: int = setting(0, "pixels a side to which the network shrinks larger images, averaging (0: it takes them as "
+                        "they are); a random view that is no larger it takes as it is", low=0)  # fmt: skip
     crop: int = setting(0, "pixels a side of the central square of an image that the network sees (0: all of it); a "
                         "random view that is no larger it sees whole", low=0)  # fmt: skip
     normalise: str = setting("own", "channel means and deviations that images are normalised by: their own, or those "
@@ -118,7 +120,9 @@ class Augment(Section):
     resized_crop: float = setting(1.0, "smallest share of the image in a random crop, resized to its size", low=0.01,
                                   high=1.0)  # fmt: skip
     aspect: float = setting(1.0, "largest ratio of the sides of that crop (1: it is a square)", low=1.0, high=4.0)
-    side: int = setting(0, "pixels a side to which that crop is resized (0: the image's)", low=0)
+    side: int = setting(
+        0, "pixels a side to which that crop is resized, averaged where it has more (0: the image's)", low=0
+    )
     brightness: float = setting(0.0, "largest random relative change of brightness", low=0, high=1)
     contrast: float = setting(0.0, "largest random relative change of contrast", low=0, high=1)
     saturation: float = setting(0.0, "largest random relative change of the strength of colours", low=0, high=1)

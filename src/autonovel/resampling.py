@@ -1,0 +1,54 @@
+"""Parts of images as other numbers of pixels: bilinear, and averaged where pixels become fewer, as in Pillow.
+
+A new row is a weighted mean of old rows, a new column of old columns, so a part of an image is two products with
+matrices of such weights, W_rows · x · W_columnsᵀ.
+"""
+
+import torch
+from torch import Tensor
+
+
+def weights(start: Tensor, length: Tensor, pixels: int, wanted: int) -> Tensor:
+    """Return n×wanted×pixels weights by which stretches of lines of ``pixels`` become ``wanted`` each.
+
+    A weight falls linearly to 0 with the distance from the new pixel's centre, over one old pixel, or over one new one
+    where that is wider.  Pixels beyond the stretch have none.
+
+    Args:
+        start: the first pixel of each stretch.
+        length: how many it has.
+        pixels: those of a line.
+        wanted: those it becomes.
+    """
+    step = (length / wanted)[:, None]
+    centres = start[:, None] + step * (torch.arange(wanted, device=start.device) + 0.5)
+    place = torch.arange(pixels, device=start.device)
+    near = 1 - (place + 0.5 - centres[:, :, None]).abs() / step.clamp(min=1)[:, :, None]
+    inside = (place >= start[:, None]) & (place < (start + length)[:, None])
+    near = near.clamp(min=0) * inside[:, None]
+    return near / near.sum(dim=2, keepdim=True)
+
+
+def parts(x: Tensor, left: Tensor, top: Tensor, width: Tensor, height: Tensor, side: int) -> Tensor:
+    """Return of every image (n×c×h×w) its own part of whole pixels as side×side pixels."""
+    rows, columns = weights(top, height, x.shape[2], side), weights(left, width, x.shape[3], side)
+    return rows[:, None] @ x @ columns[:, None].mT
+
+
+def fitting(height: int, width: int, side: int) -> tuple[int, int]:
+    """Return the sides of an image whose shorter one is to have ``side`` pixels at most (0: any number)."""
+    shorter = min(height, width)
+    return (round(height * side / shorter), round(width * side / shorter)) if 0 < side < shorter else (height, width)
+
+
+def shrunk(x: Tensor, side: int) -> Tensor:
+    """Return images whose shorter side has ``side`` pixels; those that have no more, and any with ``side`` 0, as is.
+
+    It is the arithmetic of ``parts``, and made of products, which every format of exported models knows.
+    """
+    h, w = x.shape[2:]
+    new_h, new_w = fitting(h, w, side)
+    if (new_h, new_w) == (h, w):
+        return x
+    zero = torch.zeros(1, device=x.device)
+    return weights(zero, zero + h, h, new_h) @ x @ weights(zero, zero + w, w, new_w).mT
