@@ -92,7 +92,7 @@ def main() -> None:
     if not set(alphabets) <= set(held_out):
         parser.error(f"--alphabet: of {', '.join(alphabets)} some are not held out; there are {', '.join(held_out)}")
     stage_1 = {key: value for key, value in recipe.flatten(settings).items() if key.startswith(STAGE_1)}
-    made_with = {"seed": arguments.seed, "settings": json.loads(json.dumps(stage_1))}
+    made_with = {"seed": arguments.seed, "settings": stage_1}
     note = arguments.work / OF
     if note.exists() and read_json(note) != made_with:
         parser.error(

@@ -1,11 +1,12 @@
 """Parts of images as other numbers of pixels: bilinear, and averaged where pixels become fewer, as in Pillow.
 
-A new row is a weighted mean of old rows, a new column of old columns, so a part of an image is two products with
-matrices of such weights, W_rows · x · W_columnsᵀ.
+Torch does so with the same part of all images.  Where each image has a part of its own: a new row is a weighted mean of
+old rows, a new column of old columns, so a part is two products with matrices of such weights, W_rows · x · W_columnsᵀ.
 """
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 def weights(start: Tensor, length: Tensor, pixels: int, wanted: int) -> Tensor:
@@ -42,13 +43,9 @@ def fitting(height: int, width: int, side: int) -> tuple[int, int]:
 
 
 def shrunk(x: Tensor, side: int) -> Tensor:
-    """Return images whose shorter side has ``side`` pixels; those that have no more, and any with ``side`` 0, as is.
-
-    It is the arithmetic of ``parts``, and made of products, which every format of exported models knows.
-    """
+    """Return images whose shorter side has ``side`` pixels; those that have no more, and any with ``side`` 0, as is."""
     h, w = x.shape[2:]
-    new_h, new_w = fitting(h, w, side)
-    if (new_h, new_w) == (h, w):
+    size = fitting(h, w, side)
+    if size == (h, w):
         return x
-    zero = torch.zeros(1, device=x.device)
-    return weights(zero, zero + h, h, new_h) @ x @ weights(zero, zero + w, w, new_w).mT
+    return F.interpolate(x, size, mode="bilinear", antialias=True, align_corners=False)
